@@ -1,0 +1,65 @@
+"""Past states, by a checkpoint now and then and a fold from there.
+
+Checkpoints are set by *work* (ticks and the events in them), not by ticks alone: one tick can fan out 10,000
+events, and a fold across several of these would take as long as the run did.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Sequence
+
+from flownb.core.reduce import begin, reduce
+from flownb.core.state import RunState
+from flownb.core.ticks import RunStarted, StepFinished, Tick
+
+WORK = 256
+
+
+class History:
+    """The states of a run at every tick.
+
+    Args:
+        journal: The run's ticks, oldest first; the list may grow, never change.
+    """
+
+    def __init__(self, journal: Sequence[Tick]) -> None:
+        self._journal = journal
+        self._seqs: list[int] = []
+        self._states: list[RunState] = []
+        self._work = 0
+        self._last = 0
+
+    def note(self, state: RunState, tick: Tick) -> None:
+        """Tell of a tick as it is reduced, so that a live run never has to fold what it knew."""
+        self._work += 1 + (len(tick.outs) if type(tick) is StepFinished else 0)
+        if self._work >= WORK:
+            self._keep(state)
+
+    def at(self, seq: int) -> RunState:
+        """The state after tick `seq`.
+
+        Raises:
+            IndexError: The run has no such tick.
+        """
+        if not 1 <= seq <= len(self._journal):
+            raise IndexError(f"This run has ticks 1 to {len(self._journal)}, not {seq}.")
+        place = bisect_right(self._seqs, seq)
+        if place:
+            state, at = self._states[place - 1], self._seqs[place - 1]
+        else:
+            first = self._journal[0]
+            assert isinstance(first, RunStarted)
+            (state, _), at = begin(first), 1
+        for k in range(at, seq):
+            tick = self._journal[k]
+            state, _ = reduce(state, tick)
+            if k + 1 > self._last:
+                self.note(state, tick)
+        return state
+
+    def _keep(self, state: RunState) -> None:
+        if not self._seqs or state.seq > self._seqs[-1]:
+            self._seqs.append(state.seq)
+            self._states.append(state)
+        self._last, self._work = state.seq, 0

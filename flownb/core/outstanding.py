@@ -1,0 +1,63 @@
+"""What a run still owes, read from its state alone, and what it waits for."""
+
+from __future__ import annotations
+
+from flownb.core.commands import AnyCommand, ArmTimer, FinishRun, OpenRequest, StartStep
+from flownb.core.graph import short
+from flownb.core.spec import takers
+from flownb.core.state import RunState, is_ended, is_open
+from flownb.core.values import Out
+
+
+def outstanding(state: RunState) -> tuple[AnyCommand, ...]:
+    """Every command that a new driver has to carry out: starts, timers, open questions; or the end.
+
+    A driver that took the run over first gives it a `RunOpened`, which makes lost work start again.
+    """
+    if is_ended(state):
+        return (FinishRun(),)
+    starts = [StartStep(d) for step in state.steps for d in step.active.values()]
+    timers = [ArmTimer(timer) for timer in state.timers.values()]
+    requests = [OpenRequest(request) for request in state.requests.values()]
+    return (*starts, *timers, *requests)
+
+
+def is_quiet(state: RunState) -> bool:
+    """Nothing moves by itself any more, if the inbox is empty too (R5.33)."""
+    return not state.busy and not state.sleeps and is_open(state) and state.status == "running"
+
+
+def waits_for(state: RunState) -> list[str]:
+    """Who outside can move the run, in words; empty for a run that nobody can move."""
+    spec = state.spec
+    reasons = [
+        f"{spec.steps[r.step].name if r.step >= 0 else 'the start'} asks {short(r.question.key)} (request {r.id})"
+        for r in state.requests.values()
+    ]
+    types = {t.key: t for t in spec.types}
+    for key in spec.outside:
+        event = types[key]
+        for i in takers(spec, key, event.role, event.bases):
+            reasons.append(f"{spec.steps[i].name} takes {short(key)} from outside")
+    return reasons
+
+
+def why_stalled(state: RunState) -> str:
+    """Why nobody can move a quiet run, in one sentence or two."""
+    said = []
+    if state.lost:
+        said.append(f"no step took the last {short(state.lost)}")
+    if len(state.mailbox):
+        kept = ", ".join(short(out.key) for out in state.mailbox)
+        said.append(f"the mailbox holds {kept}, which nobody waits for")
+    unreached = [s.name for s, step in zip(state.spec.steps, state.steps, strict=True) if not step.done]
+    if unreached:
+        said.append(f"never reached: {', '.join(unreached)}")
+    return "; ".join(said) if said else "every step is done and none returned a StopEvent"
+
+
+def describe(out: Out | tuple[Out, ...]) -> str:
+    """Short name of what a delivery carries."""
+    if isinstance(out, tuple):
+        return f"{len(out)} × {short(out[0].key)}" if out else "[]"
+    return short(out.key)

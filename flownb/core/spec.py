@@ -1,0 +1,157 @@
+"""The frozen description of a workflow: names and tables, no functions, no classes.
+
+A spec is made by `flownb.definition` from type hints and stands in the first tick of every run, so that a journal
+can be read, drawn and folded where the code is not there. `link` adds the tables that the reducer looks things up
+in; keys of routes are `module:qualname`, never classes: a notebook cell that is run again makes a new class with
+the old name.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from flownb.core.values import Role
+
+EVENT = "flownb.events:Event"
+#: A hint of plain `Event` means events of these roles only (R2.9).
+ORDINARY: tuple[Role, ...] = ("event", "answer")
+
+
+class TypeSpec(Struct, frozen=True, gc=False, omit_defaults=True):
+    """One event type that a workflow's hints name."""
+
+    key: str
+    role: Role = "event"
+    #: Keys of its bases up to `Event`, nearest first.
+    bases: tuple[str, ...] = ()
+    #: Of a request: the key of the event that answers it, "" if none is named.
+    answer: str = ""
+
+
+class StepSpec(Struct, frozen=True, gc=False, omit_defaults=True):
+    """One step, as far as the engine and the drawing need to know it."""
+
+    name: str
+    #: Keys of the event types that it takes one at a time.
+    accepts: tuple[str, ...] = ()
+    #: Keys of the types that its `list[...]` parameter gathers; empty for a plain step.
+    gathers: tuple[str, ...] = ()
+    #: Keys that it may return as one event.
+    returns: tuple[str, ...] = ()
+    #: Keys that it may return inside a list.
+    fans: tuple[str, ...] = ()
+    #: At most so many deliveries are active at once; None is no limit.
+    num_workers: int | None = 4
+    #: It may ask a person (by a returned request or by `ctx.ask`).
+    asks: bool = False
+    #: Hash of its source (R1.43).
+    source: str = ""
+
+
+class Spec(Struct, frozen=True, gc=False, omit_defaults=True):
+    """One workflow. Steps stand in the order of their definition."""
+
+    name: str
+    #: `module:qualname` of the class, `module:name` of a workflow built in cells.
+    key: str
+    steps: tuple[StepSpec, ...]
+    types: tuple[TypeSpec, ...]
+    #: Key of the start event.
+    start: str
+    #: Keys of the types that come from outside (R5.35).
+    outside: tuple[str, ...] = ()
+    unhandled: Literal["warn", "error", "ignore"] = "warn"
+    stalled: Literal["error", "wait"] = "error"
+    #: Hash of names, hints, options and sources (R1.44).
+    hash: str = ""
+
+    # Tables made by `link`.
+    index: dict[str, int] = {}
+    #: Type key -> the steps that take such an event, in order.
+    routes: dict[str, tuple[int, ...]] = {}
+    #: Type key -> the steps that gather such events in a `list[...]`.
+    lists: dict[str, tuple[int, ...]] = {}
+    #: Per step: the `list[...]` steps that join its fan-out.
+    joins: tuple[tuple[int, ...], ...] = ()
+
+
+def link(spec: Spec) -> Spec:
+    """The spec with its tables."""
+    types = {t.key: t for t in spec.types}
+    index = {step.name: i for i, step in enumerate(spec.steps)}
+    routes = {key: _takers(t, [s.accepts for s in spec.steps]) for key, t in types.items()}
+    lists = {key: _takers(t, [s.gathers for s in spec.steps]) for key, t in types.items()}
+    linked = replace(spec, index=index, routes=routes, lists=lists)
+    return replace(linked, joins=_joins(linked))
+
+
+def takers(spec: Spec, key: str, role: Role, bases: tuple[str, ...], *, gathering: bool = False) -> tuple[int, ...]:
+    """The steps that take an event, in order; for a type that the spec does not know, by its bases."""
+    table = spec.lists if gathering else spec.routes
+    found = table.get(key)
+    if found is not None:
+        return found
+    steps: set[int] = set()
+    for base in bases:
+        if base != EVENT or role in ORDINARY:
+            steps.update(table.get(base, ()))
+    return tuple(sorted(steps))
+
+
+def _takers(event: TypeSpec, hints: list[tuple[str, ...]]) -> tuple[int, ...]:
+    fits = {event.key, *event.bases}
+    if event.role not in ORDINARY:
+        fits.discard(EVENT)
+    return tuple(i for i, hint in enumerate(hints) if fits.intersection(hint))
+
+
+def _joins(spec: Spec) -> tuple[tuple[int, ...], ...]:
+    """For each step the gathering steps that belong to its fan-out: those that its elements can reach without
+    passing through another fan-out, which would own them (R4.11).
+
+    Whether an inner list is a fan-out of its own depends on what *it* reaches, so the answer is refined until it
+    stands still; a first guess with every inner list opaque is right for all but lists that nothing joins.
+    """
+    joins: tuple[tuple[int, ...], ...] = tuple(() for _ in spec.steps)
+    opaque = True
+    for _ in range(len(spec.steps) + 2):
+        found = tuple(_reach(spec, i, joins, opaque) for i in range(len(spec.steps)))
+        if found == joins and not opaque:
+            break
+        joins, opaque = found, False
+    return joins
+
+
+def _reach(spec: Spec, source: int, joins: tuple[tuple[int, ...], ...], opaque: bool) -> tuple[int, ...]:
+    targets: set[int] = set()
+    seen: set[int] = set()
+    todo: list[str] = list(spec.steps[source].fans)
+    while todo:
+        key = todo.pop()
+        targets.update(spec.lists.get(key, ()))
+        for i in spec.routes.get(key, ()):
+            if i in seen:
+                continue
+            seen.add(i)
+            todo.extend(_continues(spec, i, joins, opaque))
+    return tuple(sorted(targets))
+
+
+def _continues(spec: Spec, i: int, joins: tuple[tuple[int, ...], ...], opaque: bool) -> list[str]:
+    """What a step sends into the branch that it runs in: itself, or through the joins of its own fan-out."""
+    step = spec.steps[i]
+    answers = {t.key: t.answer for t in spec.types if t.answer}
+    out = [*step.returns, *(answers[key] for key in step.returns if key in answers)]
+    if not step.fans:
+        return out
+    if joins[i]:
+        for target in joins[i]:
+            out.extend(spec.steps[target].returns)
+            if not joins[target]:
+                out.extend(spec.steps[target].fans)
+    elif not opaque:
+        out.extend(step.fans)
+    return out

@@ -1,0 +1,285 @@
+"""The events that flow between steps: pydantic models, nothing to register.
+
+    class Row(Event):
+        no: int
+
+Undeclared keyword fields are kept and readable as attributes and items: `Event(color="red")["color"]`.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import warnings
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, NamedTuple, Self
+
+from pydantic import BaseModel, ConfigDict, PrivateAttr
+from typing_extensions import TypeVar
+
+from flownb.core.values import Role
+
+if TYPE_CHECKING:
+    from pydantic._internal._model_construction import ModelMetaclass
+else:
+    ModelMetaclass = type(BaseModel)
+
+#: The newest class of each key; classes made inside functions are known to their workflow alone, since a function
+#: that is called twice makes two classes of one key.
+_newest: dict[str, type[Event]] = {}
+
+
+#: Our own base classes by name: they are asked for while they are being made.
+_ROLES: dict[str, Role] = {
+    "StartEvent": "start",
+    "StopEvent": "stop",
+    "InputRequiredEvent": "request",
+    "HumanResponseEvent": "answer",
+    "StepFailedEvent": "failure",
+    "RequestClosedEvent": "closed",
+    "EngineEvent": "engine",
+}
+
+
+def role_of(cls: type[Event]) -> Role:
+    """What an event class is to the engine."""
+    return next(
+        (_ROLES[base.__name__] for base in cls.__mro__ if base.__module__ == __name__ and base.__name__ in _ROLES),
+        "event",
+    )
+
+
+def key_of(cls: type) -> str:
+    """`module:qualname`, the name under which a class is known across cells, processes and journals.
+
+    The parameters of a subscripted generic model do not belong to it.
+    """
+    origin = getattr(cls, "__pydantic_generic_metadata__", {}).get("origin") or cls
+    return f"{origin.__module__}:{origin.__qualname__}"
+
+
+def bases_of(cls: type[Event]) -> tuple[str, ...]:
+    """Keys of the bases of an event class up to `Event`, nearest first."""
+    own = key_of(cls)
+    keys = [key_of(base) for base in cls.__mro__[1:] if issubclass(base, Event)]
+    return tuple(dict.fromkeys(key for key in keys if key != own))
+
+
+class Kind(NamedTuple):
+    """What the engine reads off an event's class."""
+
+    key: str
+    role: Role
+    bases: tuple[str, ...]
+
+
+class _EventMeta(ModelMetaclass):
+    """A field may be called `copy` or `json`: the user's field wins, and pydantic's warning of it helps nobody."""
+
+    def __new__(mcs, *args: Any, **kwargs: Any) -> Any:
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", message="Field name .* shadows an attribute")
+            return super().__new__(mcs, *args, **kwargs)
+
+
+class Event(BaseModel, metaclass=_EventMeta):
+    """A typed message between steps. Subclass it and declare fields."""
+
+    model_config = ConfigDict(extra="allow", arbitrary_types_allowed=True)
+    __flownb_kind__: ClassVar[Kind]
+
+    @classmethod
+    def __pydantic_init_subclass__(cls, **kwargs: Any) -> None:
+        super().__pydantic_init_subclass__(**kwargs)
+        cls.__flownb_kind__ = Kind(key_of(cls), role_of(cls), bases_of(cls))
+        if "<locals>" not in cls.__qualname__ and not cls.__pydantic_generic_metadata__["origin"]:
+            _newest[key_of(cls)] = cls
+
+    def __getitem__(self, name: str) -> Any:
+        extra = self.__pydantic_extra__
+        if extra and name in extra:
+            return extra[name]
+        if name in type(self).model_fields:
+            return getattr(self, name)
+        raise KeyError(name)
+
+    def __contains__(self, name: str) -> bool:
+        return name in (self.__pydantic_extra__ or {}) or name in type(self).model_fields
+
+    if not TYPE_CHECKING:
+        # Hidden from type checkers: visible, they would forbid the commonest field names (`items`, `values`).
+
+        def get(self, name, default=None):
+            return self[name] if name in self else default
+
+        def keys(self):
+            return list(self.__pydantic_extra__ or {})
+
+        def values(self):
+            return list((self.__pydantic_extra__ or {}).values())
+
+        def items(self):
+            return list((self.__pydantic_extra__ or {}).items())
+
+        def to_dict(self):
+            return self.model_dump()
+
+
+class StartEvent(Event):
+    """Opens a run; `flow.run(**fields)` makes the workflow's own subclass of it."""
+
+
+class StopEvent(Event):
+    """Ends a run. Its `result` is what `await run` gives; a subclass is itself the result."""
+
+    result: Any = None
+
+
+class HumanResponseEvent(Event):
+    """An answer of a person."""
+
+
+A = TypeVar("A", default=HumanResponseEvent)
+
+
+class InputRequiredEvent(Event, Generic[A]):
+    """A question to a person. Returned or sent, it opens a request; `InputRequiredEvent[Verdict]` names the answer."""
+
+    _deadline: tuple[float, Any] | None = PrivateAttr(default=None)
+
+    def with_deadline(self, within: float | dt.timedelta | dt.datetime, *, default: A | None = None) -> Self:
+        """The question with a time limit.
+
+        Args:
+            within: Seconds or a timedelta from now, or an aware moment.
+            default: Taken when the time is over. Without it the branch gets a `RequestClosedEvent`.
+
+        Raises:
+            ValueError: `within` is a moment without a time zone.
+        """
+        question = self.model_copy()
+        question._deadline = seconds_until(within), default
+        return question
+
+
+class Question(InputRequiredEvent[Any]):
+    """A question in words, as `ctx.ask("Send it?", bool)` opens it."""
+
+    prefix: str
+    #: Words for the type of the answer: "bool", "str", or the name of a model.
+    answer: str = "str"
+
+
+class RequestClosedEvent(Event):
+    """A question that was returned or sent ended without an answer."""
+
+    request_id: str
+    question: Any
+    reason: Literal["deadline", "disposed"]
+
+
+class StepFailedEvent(Event):
+    """A step failed for good."""
+
+    step_name: str
+    input_event: Any
+    exception: Any
+    attempts: int
+    elapsed_seconds: float
+    failed_at: float
+
+
+class EngineEvent(Event):
+    """What the engine itself says on a run's stream; no step takes it unless it names it."""
+
+
+class WorkflowTimedOutEvent(EngineEvent):
+    timeout: float
+    active_steps: list[str]
+
+
+class WorkflowCancelledEvent(EngineEvent):
+    reason: str = ""
+    by: str = ""
+
+
+class WorkflowFailedEvent(EngineEvent):
+    step_name: str
+    exception_type: str
+    exception_message: str
+    traceback: str = ""
+    attempts: int = 1
+    elapsed_seconds: float = 0.0
+
+
+class WorkflowIdleEvent(EngineEvent):
+    """Nothing moves by itself; `waits_for` says who can move the run."""
+
+    waits_for: list[str] = []
+
+
+class UnhandledEvent(EngineEvent):
+    """No step took an event."""
+
+    event_type: str
+    qualified_name: str
+    step_name: str | None = None
+    idle: bool = False
+
+
+class StepStateChanged(EngineEvent):
+    name: str
+    step_state: str
+    worker_id: str = ""
+    input_event_name: str = ""
+    output_event_name: str | None = None
+
+
+class ProgressEvent(EngineEvent):
+    """How far a step is; `total` None: unknown."""
+
+    done: float
+    total: float | None = None
+    label: str = ""
+    step: str = ""
+    delivery: int = 0
+
+
+Event.__flownb_kind__ = Kind("flownb.events:Event", "event", ())
+
+
+def newest(key: str) -> type[Event] | None:
+    """The class that a key means now: of a cell that was run again, the last one. None for local and unknown ones."""
+    return _newest.get(key)
+
+
+def answer_of(cls: type[InputRequiredEvent[Any]]) -> Any:
+    """The type that answers a question class, through generic subclasses; None where none is named."""
+    bound: dict[Any, Any] = {}
+    for base in cls.__mro__:
+        made = getattr(base, "__pydantic_generic_metadata__", None)
+        if not made or not made["origin"]:
+            continue
+        args = [bound.get(arg, arg) for arg in made["args"]]
+        if made["origin"] is InputRequiredEvent:
+            return None if isinstance(args[0], TypeVar) or args[0] is Any else args[0]
+        bound.update(zip(made["origin"].__pydantic_generic_metadata__["parameters"], args, strict=True))
+    return None
+
+
+def seconds_until(within: float | dt.timedelta | dt.datetime) -> float:
+    """A time limit in seconds from now.
+
+    Raises:
+        ValueError: A moment without a time zone.
+    """
+    if isinstance(within, dt.datetime):
+        if within.tzinfo is None:
+            raise ValueError(f"{within!r} has no time zone: give an aware datetime, or seconds from now.")
+        return (within - dt.datetime.now(dt.UTC)).total_seconds()
+    return within.total_seconds() if isinstance(within, dt.timedelta) else float(within)
+
+
+def fields_of(event: Event) -> Iterator[tuple[str, Any]]:
+    """Name and value of every field, declared ones first."""
+    yield from ((name, event.__dict__[name]) for name in type(event).model_fields if name in event.__dict__)
+    yield from (event.__pydantic_extra__ or {}).items()

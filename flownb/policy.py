@@ -1,0 +1,95 @@
+"""Answers given ahead of time: `with_options(answers=..., input_handler=...)`."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from flownb.core.state import Request as OpenRequest
+from flownb.errors import RequestError
+from flownb.events import bases_of, key_of
+from flownb.requests import Request, answer_request
+from flownb.runtime.runner import Runner
+from flownb.runtime.threads import pool
+
+NONE: Any = object()
+
+
+class AnswerPolicy:
+    """Answers questions without a person.
+
+    Args:
+        answers: By question class, or by step (its name or function): an answer, a mapping of its fields, a
+            function of the question, or a list that is used up in order.
+        handler: Asked for all others; a plain function (on a thread) or an async one. It gets the `Request` and
+            gives the answer.
+    """
+
+    def __init__(self, answers: Mapping[Any, Any] | None, handler: Callable[[Request[Any]], Any] | None) -> None:
+        self._answers = {_key(k): list(v) if isinstance(v, list) else v for k, v in (answers or {}).items()}
+        self._handler = handler
+
+    def __call__(self, runner: Runner, opened: OpenRequest) -> None:
+        """A question was opened."""
+        try:
+            answer = self._prepared(runner, opened)
+            if answer is not NONE:
+                runner.host.loop.call_soon(self._give, runner, opened, answer)
+            elif self._handler is not None:
+                self._ask(runner, opened, self._handler)
+        except Exception as error:  # a user's function may raise anything; the question stays open and shows it
+            runner.request_errors[opened.id] = f"{type(error).__name__}: {error}"
+
+    def _prepared(self, runner: Runner, opened: OpenRequest) -> Any:
+        question = opened.question.value
+        kind = type(question)
+        names = [key_of(kind), *bases_of(kind)]
+        if opened.step >= 0:
+            names.insert(0, runner.state.spec.steps[opened.step].name)
+        for name in names:
+            if name in self._answers:
+                answer = self._answers[name]
+                if isinstance(answer, list):
+                    if not answer:
+                        return NONE
+                    answer = answer.pop(0)
+                return answer(question) if callable(answer) and not isinstance(answer, type) else answer
+        return NONE
+
+    def _give(self, runner: Runner, opened: OpenRequest, answer: Any) -> None:
+        try:
+            answer_request(runner, opened, answer, "given ahead", {})
+        except RequestError as error:
+            runner.request_errors[opened.id] = str(error)
+
+    def _ask(self, runner: Runner, opened: OpenRequest, handler: Callable[[Request[Any]], Any]) -> None:
+        request: Request[Any] = Request(runner, opened)
+
+        async def later() -> None:
+            try:
+                self._give(runner, opened, await handler(request))
+            except Exception as error:  # as above
+                runner.request_errors[opened.id] = f"{type(error).__name__}: {error}"
+
+        def on_thread() -> None:
+            try:
+                answer = handler(request)
+            except Exception as error:  # as above
+                runner.request_errors[opened.id] = f"{type(error).__name__}: {error}"
+            else:
+                runner.host.call(self._give, runner, opened, answer)
+
+        if inspect.iscoroutinefunction(handler):
+            task: asyncio.Task[None] = runner.host.loop.create_task(later())
+            runner.helpers.add(task)
+            task.add_done_callback(runner.helpers.discard)
+        else:
+            pool.submit(on_thread)
+
+
+def _key(name: Any) -> str:
+    if isinstance(name, str):
+        return name
+    return key_of(name) if isinstance(name, type) else str(name.__name__)

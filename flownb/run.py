@@ -1,0 +1,580 @@
+"""A run, as its user holds it: `await` it, answer it, pause it, look at it."""
+
+from __future__ import annotations
+
+import asyncio
+import importlib
+import sys
+import time
+from collections.abc import AsyncIterator, Callable, Generator
+from dataclasses import dataclass
+from typing import Any, Generic, NoReturn
+
+from typing_extensions import TypeVar
+
+from flownb.core.outstanding import waits_for, why_stalled
+from flownb.core.state import RunState, is_ended, shown_status
+from flownb.core.ticks import CancelRequested, EventArrived, GateClosed, GateOpened, StepsGranted
+from flownb.core.values import Out
+from flownb.errors import (
+    NobodyToAnswer,
+    StepFailure,
+    WorkflowCancelledByUser,
+    WorkflowDone,
+    WorkflowRuntimeError,
+    WorkflowStalled,
+    AnswerTimeout,
+    RequestDisposed,
+)
+from flownb.events import (
+    Event,
+    StopEvent,
+    UnhandledEvent,
+    WorkflowCancelledEvent,
+    WorkflowFailedEvent,
+    WorkflowIdleEvent,
+)
+from flownb.context import check_target
+from flownb.defaults import options
+from flownb.moment import Moment
+from flownb.requests import Request, Requests, answer_request, find
+from flownb.runtime.copying import copied
+from flownb.runtime.host import in_kernel
+from flownb.runtime.pending import Pending
+from flownb.runtime.results import current, out_of
+from flownb.runtime.runner import Published, Runner
+
+R = TypeVar("R", default=Any)
+
+#: Rooms above this one, found by name on first use: the house's only dynamic import.
+ROOMS = {
+    "debug": ("flownb.debug.debugger", "Debugger"),
+    "view": ("flownb.notebook.views", "RunViews"),
+    "display": ("flownb.notebook.views", "show_at_start"),
+}
+
+#: A bare await in a cell does not notice the interrupt button; one that looks up now and then does.
+HEARTBEAT_S = 0.2
+
+_ENGINE_ERRORS = {
+    "flownb.errors:WorkflowStalled": WorkflowStalled,
+    "flownb.errors:WorkflowRuntimeError": WorkflowRuntimeError,
+    "flownb.errors:AnswerTimeout": AnswerTimeout,
+    "flownb.errors:RequestDisposed": RequestDisposed,
+}
+
+#: Words that people try on a run, and where they are.
+_ELSEWHERE = {
+    "step": "run.debug.step()",
+    "resume": "run.cont(), or flow.resume(run_id) for a stored run",
+    "state_at": "run.debug.at(seq).state",
+    "inbox": "run.debug.inbox",
+    "ticks": "run.debug.ticks",
+    "at": "run.debug.at(seq)",
+    "stop": "run.cancel()",
+    "graph": "run.view.graph()",
+}
+
+
+class Reason(str):
+    """Why a run does what it does, in words; shows as plain text in a cell."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return str(self)
+
+
+@dataclass(frozen=True, slots=True)
+class StreamItem:
+    """One event of a run's stream: the n-th of what tick `seq` published."""
+
+    seq: int
+    n: int
+    run_id: str
+    #: Name of the step that it comes from, "" for the engine and the outside.
+    step: str
+    event: Event
+
+
+def room(name: str) -> Any:
+    """What stands in another room, loaded on first use."""
+    module, attribute = ROOMS[name]
+    return getattr(importlib.import_module(module), attribute)
+
+
+class Run(Generic[R]):
+    """One execution of a workflow. `await run` gives its result."""
+
+    def __init__(self, runner: Runner, workflow: Any, settings: Any) -> None:
+        self._runner = runner
+        self._workflow = workflow
+        self._settings = settings
+        self._told_waiting = False
+        self._debug: Any = None
+        self._view: Any = None
+
+    # -- life
+
+    @property
+    def run_id(self) -> str:
+        return self._runner.run_id
+
+    @property
+    def workflow(self) -> Any:
+        return self._workflow
+
+    @property
+    def status(self) -> str:
+        """running, waiting, paused, blocked, suspended, completed, failed or cancelled."""
+        if self._runner.suspended:
+            return "suspended"
+        if self._runner.blocked:
+            return "blocked"
+        return shown_status(self._runner.state)
+
+    @property
+    def error(self) -> BaseException | None:
+        """What `await run` raises, None for a run that is well."""
+        return self._error() if self.is_done() else None
+
+    def is_done(self) -> bool:
+        return self._runner.end.done()
+
+    def __await__(self) -> Generator[Any, None, R]:
+        return self._wait().__await__()
+
+    async def _wait(self) -> R:
+        runner = self._runner
+        if not runner.end.done():
+            self._refuse_deadlock()
+            await self._over()
+        return self._outcome()
+
+    async def _over(self) -> None:
+        """Wait for the end; in a cell in slices, so that the interrupt button is noticed within one."""
+        runner = self._runner
+        loop = asyncio.get_running_loop()
+        over: asyncio.Future[None] = loop.create_future()
+        headless = self._is_headless()
+
+        def done() -> None:
+            if not over.done():
+                over.set_result(None)
+
+        runner.end.on_end(lambda: _soon(loop, done))
+        if not in_kernel():
+            self._tell_waiting_later(loop, over)
+            await over
+            return
+        try:
+            while not over.done():
+                await asyncio.wait({over}, timeout=HEARTBEAT_S)
+                if headless and not over.done():
+                    self._refuse_nobody()
+        except asyncio.CancelledError:
+            if self._on_interrupt() == "cancel":
+                self.cancel("the cell was interrupted")
+                raise KeyboardInterrupt(f"The cell was interrupted; run {self.run_id!r} is cancelled.") from None
+            raise KeyboardInterrupt(
+                f"The cell was interrupted; run {self.run_id!r} goes on. Await it again to get its result."
+            ) from None
+
+    def result(self, timeout: float | None = None) -> R:
+        """Wait, blocking this thread, and give the result.
+
+        Args:
+            timeout: Seconds; None waits for ever.
+
+        Raises:
+            TimeoutError: It was not over in time; the run goes on.
+            WrongLoop: This thread drives the run; use `await`.
+            NobodyToAnswer: The run asks a person, and while this call blocks nobody could answer.
+        """
+        runner = self._runner
+        end = None if timeout is None else time.monotonic() + timeout
+        try:
+            while not runner.end.done():
+                left = HEARTBEAT_S if end is None else min(HEARTBEAT_S, end - time.monotonic())
+                if left <= 0:
+                    raise TimeoutError(f"Run {self.run_id!r} was not over after {timeout} s; it goes on.")
+                try:
+                    runner.end.result(left)
+                except TimeoutError:
+                    if self._blocks_clicks():
+                        self._refuse_nobody()
+        except KeyboardInterrupt:
+            if self._on_interrupt() == "cancel":
+                self.cancel("the call was interrupted")
+            raise
+        return self._outcome()
+
+    def get_stop_event(self) -> StopEvent | None:
+        """The stop event of a completed run, None of any other."""
+        out = self._runner.state.result
+        return current(out, self._runner.definition) if out is not None else None
+
+    def _outcome(self) -> R:
+        error = self._error()
+        if error is not None:
+            raise error
+        event = self.get_stop_event()
+        return copied(event.result if type(event) is StopEvent else event)  # type: ignore[no-any-return,union-attr]
+
+    def _error(self) -> BaseException | None:
+        runner, state = self._runner, self._runner.state
+        if runner.error is not None:
+            return runner.error
+        if state.status == "cancelled":
+            said = f": {state.reason}" if state.reason else ""
+            return WorkflowCancelledByUser(f"Run {self.run_id!r} was cancelled{said}.", reason=state.reason)
+        if state.status == "failed" and state.failure is not None:
+            kind = _ENGINE_ERRORS.get(state.failure.type)
+            if kind is not None:
+                return kind(state.failure.message)
+            return StepFailure(f"{state.failure.type}: {state.failure.message}\n{state.failure.traceback}")
+        return None
+
+    def cancel(self, reason: str = "") -> Pending[None]:
+        """End the run now. What its steps still do counts for nothing. On an ended run nothing happens."""
+        runner = self._runner
+        if not runner.end.done():
+            runner.post(CancelRequested(runner.clock.now(), reason, options.user))
+        return runner.end
+
+    def pause(self) -> Pending[Moment]:
+        """Close the gate: running steps go on, what they bring waits in the inbox."""
+        runner = self._runner
+        handle: Pending[Moment] = Pending("the pause", runner.host.loop)
+
+        def stop() -> None:
+            self._after_next(handle)
+            runner.put(GateClosed(runner.clock.now(), "person", options.user))
+
+        runner.host.call(stop)
+        return handle
+
+    def cont(self) -> Pending[Moment]:
+        """Open the gate. Awaiting it gives the moment of the next pause, or of the end."""
+        runner = self._runner
+        handle: Pending[Moment] = Pending("the next pause or the end", runner.host.loop)
+
+        def go() -> None:
+            gate = runner.state.gate
+            for reason in ("person", "breakpoint"):
+                if reason in gate:
+                    runner.put(GateOpened(runner.clock.now(), reason, options.user))
+            self._until_closed(handle)
+
+        runner.host.call(go)
+        return handle
+
+    def _after_next(self, handle: Pending[Moment]) -> None:
+        """Resolve a handle once the next turn has acted."""
+        runner = self._runner
+
+        def told() -> None:
+            runner.listeners.remove(told)
+            handle.resolve(self.now)
+
+        if runner.end.done() or runner.suspended:
+            handle.resolve(self.now)
+        else:
+            runner.listeners.append(told)
+
+    def _until_closed(self, handle: Pending[Moment]) -> None:
+        runner = self._runner
+
+        def told() -> None:
+            state = runner.state
+            if not (is_ended(state) or state.gate) or runner.control:
+                return
+            runner.listeners.remove(told)
+            handle.resolve(self.now)
+
+        if runner.end.done() or runner.suspended:
+            handle.resolve(self.now)
+        else:
+            runner.listeners.append(told)
+
+    # -- people
+
+    @property
+    def requests(self) -> Requests:
+        """The open questions, oldest first."""
+        return Requests(self._runner)
+
+    def answer(self, request: Any = None, answer: Any = None, /, *, by: str | None = None, **fields: Any) -> None:
+        """Answer an open question.
+
+        Args:
+            request: Its number, its id, or a `Request`; None if only one is open.
+            answer: The answer: an instance of its model, a dict of its fields, or the plain value.
+            by: Who answers; None is `flownb.options.user`.
+            fields: The fields of the answer's model, in place of `answer`.
+
+        Raises:
+            AmbiguousAnswer: Several are open and none was named.
+            AnswerInvalid: It does not fit; nothing was appended.
+            AlreadyAnswered: Another answer was given before; the same one again is harmless.
+            RequestClosed: The question is no longer open.
+        """
+        if isinstance(request, (Event, dict)) and answer is None:
+            request, answer = None, request
+        runner = self._runner
+        answer_request(runner, find(runner, request), answer, by, fields)
+
+    def send_event(self, ev: Event, step: str | None = None) -> Pending[None]:
+        """Send an event from outside.
+
+        Args:
+            ev: The event.
+            step: Name of the one step that it is for.
+
+        Returns:
+            A handle that ends when the event is admitted.
+
+        Raises:
+            WorkflowDone: The run is over.
+            WorkflowStepDoesNotExistError: There is no such step.
+        """
+        runner = self._runner
+        if runner.ended:
+            raise WorkflowDone(f"Run {self.run_id!r} is {self.status}; it takes no more events.")
+        check_target(runner, ev, step)
+        now = runner.clock.now()
+        handle: Pending[None] = Pending("the event's admission", runner.host.loop)
+        tick = EventArrived(now, out_of(copied(ev), runner.definition, now), step)
+
+        def put() -> None:
+            def told() -> None:
+                if tick not in runner.inbox:
+                    runner.listeners.remove(told)
+                    handle.resolve(None)
+
+            runner.listeners.append(told)
+            runner.put(tick)
+
+        runner.host.call(put)
+        return handle
+
+    # -- looking
+
+    @property
+    def state(self) -> dict[str, Any]:
+        """The user's state now, a copy: `{name: value}`."""
+        return {name: copied(out.value) for name, out in self._runner.state.user.items()}
+
+    @property
+    def now(self) -> Moment:
+        """The present moment."""
+        return self._moment(self._runner.state)
+
+    def _moment(self, state: RunState) -> Moment:
+        runner = self._runner
+        live = state.seq == runner.state.seq
+        before = runner.history.at(state.seq - 1) if 1 < state.seq <= len(runner.ticks) else None
+        tick = runner.ticks[state.seq - 1] if 0 < state.seq <= len(runner.ticks) else None
+        inbox = (*runner.control, *runner.inbox) if live else ()
+        return Moment(state, before, tick, inbox)
+
+    def why(self) -> Reason:
+        """Why the run does what it does, in words."""
+        runner, state = self._runner, self._runner.state
+        if runner.suspended:
+            return Reason(f"Suspended: {runner.suspended}")
+        if runner.blocked:
+            return Reason(f"Blocked: the journal cannot be written ({runner.blocked}); it is tried again.")
+        if is_ended(state):
+            return Reason(self._why_ended(state))
+        said = []
+        if state.gate:
+            waits = f"{len(runner.inbox)} ticks wait in the inbox" if runner.inbox else "the inbox is empty"
+            said.append(f"Paused ({', '.join(state.gate)}); {waits}.")
+        moment = self.now
+        for word, held in (("running", moment.running), ("queued", moment.queued), ("waiting", moment.waiting)):
+            if held:
+                said.append(
+                    f"{word.capitalize()}: " + ", ".join(f"{s} ({', '.join(e)})" for s, e in held.items()) + "."
+                )
+        waiting = waits_for(state)
+        if waiting:
+            said.append("It waits for the outside: " + "; ".join(waiting) + ".")
+        return Reason(" ".join(said) or f"Nothing moves: {why_stalled(state)}.")
+
+    def _why_ended(self, state: RunState) -> str:
+        if state.status == "failed" and state.failure is not None:
+            where = state.spec.steps[state.failed_step].name if state.failed_step >= 0 else "the engine"
+            return f"Failed at tick {state.seq} in {where}: {state.failure.type}: {state.failure.message}"
+        if state.status == "cancelled":
+            return f"Cancelled{' by ' + state.by if state.by else ''}: {state.reason or 'no reason given'}."
+        return f"Completed at tick {state.seq}."
+
+    def logs(self, step: str | None = None) -> str:
+        """What steps printed and logged; of one step, or of all, each under its name."""
+        logs = self._runner.logs
+        if step is not None:
+            return logs[step].text() if step in logs else ""
+        return "\n".join(f"[{name}]\n{log.text()}" for name, log in logs.items() if log.lines)
+
+    # -- stream
+
+    async def stream_events(self, expose_internal: bool = False) -> AsyncIterator[Event]:
+        """The events that the run publishes, from the first one; ends with the run. Any number of readers."""
+        async for item in self.stream(expose_internal=expose_internal):
+            yield item.event
+
+    async def stream(self, start: int = 0, *, expose_internal: bool = False) -> AsyncIterator[StreamItem]:
+        """The same, numbered.
+
+        Args:
+            start: seq of the first tick to show what it published.
+            expose_internal: Also what the engine says of itself (idle).
+        """
+        runner = self._runner
+        loop = asyncio.get_running_loop()
+        place = 0
+        while True:
+            while place < len(runner.published):
+                published = runner.published[place]
+                place += 1
+                if published.seq < start or (published.item.what == "idle" and not expose_internal):
+                    continue
+                yield self._stream_item(published)
+            if runner.end.done() and place >= len(runner.published):
+                return
+            more: asyncio.Future[None] = loop.create_future()
+            wake = _waker(loop, more)
+            runner.listeners.append(wake)
+            try:
+                if place >= len(runner.published) and not runner.end.done():
+                    await more
+            finally:
+                runner.listeners.remove(wake)
+
+    def _stream_item(self, published: Published) -> StreamItem:
+        item, state = published.item, self._runner.state
+        step = state.spec.steps[item.step].name if item.step >= 0 else ""
+        return StreamItem(
+            published.seq, published.n, self.run_id, step, self._event_of(item.what, item.out, step, item.info)
+        )
+
+    def _event_of(self, what: str, out: Out | None, step: str, info: dict[str, Any]) -> Event:
+        state = self._runner.state
+        if what == "unhandled":
+            key = info["key"]
+            return UnhandledEvent(
+                event_type=key.rpartition(":")[2].rpartition(".")[2], qualified_name=key, step_name=step
+            )
+        if what == "failed":
+            trace = state.failure.traceback if state.failure is not None else ""
+            return WorkflowFailedEvent(
+                step_name=step,
+                exception_type=info["type"],
+                exception_message=info["message"],
+                traceback=trace,
+                elapsed_seconds=state.at - state.started_at,
+            )
+        if what == "cancelled":
+            return WorkflowCancelledEvent(reason=info["reason"], by=info["by"])
+        if what == "idle":
+            return WorkflowIdleEvent(waits_for=list(info["waits_for"]))
+        assert out is not None
+        return copied(current(out, self._runner.definition))  # type: ignore[no-any-return]
+
+    # -- other rooms
+
+    @property
+    def debug(self) -> Any:
+        """Stepping and history."""
+        if self._debug is None:
+            self._debug = room("debug")(self)
+        return self._debug
+
+    @property
+    def view(self) -> Any:
+        """Pictures: `run.view()` is the panel."""
+        if self._view is None:
+            self._view = room("view")(self)
+        return self._view
+
+    def _ipython_display_(self) -> None:
+        self.view.show()
+
+    def __getattr__(self, name: str) -> NoReturn:
+        if name in _ELSEWHERE:
+            raise AttributeError(f"A run has no {name!r}: use {_ELSEWHERE[name]}.")
+        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+
+    def __repr__(self) -> str:
+        state = self._runner.state
+        return f"<Run {self.run_id} of {state.spec.name}: {self.status}, {state.seq} ticks, {len(self.requests)} questions>"
+
+    # -- nobody there
+
+    def _on_interrupt(self) -> str:
+        return self._settings.on_interrupt or options.on_interrupt
+
+    def _is_headless(self) -> bool:
+        kernel = sys.modules.get("flownb.notebook.kernel")
+        return in_kernel() and (kernel is None or not kernel.has_front_end())
+
+    def _blocks_clicks(self) -> bool:
+        return in_kernel()
+
+    def _refuse_deadlock(self) -> None:
+        """Where a click could not arrive while a cell awaits, an open question fails it at once."""
+
+    def _refuse_nobody(self) -> None:
+        """Raises if the run waits for a person whom nobody can ask."""
+        state = self._runner.state
+        if state.status != "waiting" or not self.requests or self._settings.answers or self._settings.input_handler:
+            return
+        asks = "; ".join(f"{r.step} asks {r.question!r}" for r in self.requests)
+        raise NobodyToAnswer(
+            f"Run {self.run_id!r} waits for a person and nobody can answer here: {asks}. Give answers ahead, "
+            "flow.with_options(answers={Question: answer}).run(...), or call run.answer(...) in another cell "
+            "before this one waits. The run itself stays open."
+        )
+
+    def _tell_waiting_later(self, loop: asyncio.AbstractEventLoop, over: asyncio.Future[None]) -> None:
+        """In a script other code may answer, so an await goes on; it says once what for."""
+        if self._told_waiting:
+            return
+
+        def look() -> None:
+            if over.done() or self._told_waiting:
+                return
+            if self._runner.state.status == "waiting" and self.requests:
+                self._told_waiting = True
+                print(f"flownb: {self.why()}", file=sys.stderr)
+            else:
+                loop.call_later(1.0, look)
+
+        loop.call_later(1.0, look)
+
+
+def _soon(loop: asyncio.AbstractEventLoop, call: Callable[[], None]) -> None:
+    try:
+        loop.call_soon_threadsafe(call)
+    except RuntimeError:  # that loop is closed: nobody waits any more
+        return
+
+
+def _waker(loop: asyncio.AbstractEventLoop, future: asyncio.Future[None]) -> Callable[[], None]:
+    def wake() -> None:
+        if not future.done():
+            future.set_result(None)
+
+    return lambda: _soon(loop, wake)
+
+
+def step_ticks(run: Run[Any], n: int) -> tuple[GateClosed | None, StepsGranted]:
+    """The control ticks of `run.debug.step(n)`: close an open gate first, then let n ticks pass."""
+    runner = run._runner
+    now = runner.clock.now()
+    close = None if runner.state.gate else GateClosed(now, "person", options.user)
+    return close, StepsGranted(now, n)
+
+
+__all__ = ["Reason", "Request", "Run", "StreamItem", "room", "step_ticks"]

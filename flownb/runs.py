@@ -1,0 +1,99 @@
+"""Stores: where runs are kept."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from flownb.errors import WorkflowConfigurationError
+from flownb.events import newest
+from flownb.runtime.commit import Committer
+from flownb.runtime.host import in_kernel
+from flownb.store.journal import Journal, MemoryJournal, RunRow
+
+_open: dict[str, Store] = {}
+
+
+class Store:
+    """A place for runs: `Store("runs.db")`, or `Store(":memory:")`.
+
+    Args:
+        place: Path of an SQLite file, or ":memory:".
+        unserializable: What a value that cannot be saved does: "error", or "live" (kept in memory, marked in the
+            journal).
+    """
+
+    def __init__(self, place: str | Path, *, unserializable: str = "error") -> None:
+        self._committer = Committer(_journal(str(place), unserializable))
+
+    @property
+    def journal(self) -> Journal:
+        return self._committer.journal
+
+    @property
+    def place(self) -> str:
+        """Where it is, in words."""
+        return self.journal.place
+
+    def runs(self, *, status: str | None = None, workflow: str | None = None) -> list[RunRow]:
+        """The runs, the newest first."""
+        return [
+            row
+            for row in self.journal.runs()
+            if (status is None or row.status == status) and (workflow is None or row.workflow == workflow)
+        ]
+
+    def history(self, run_id: str, from_: int = 1, to: int | None = None) -> list[Any]:
+        """The ticks of a run.
+
+        Raises:
+            RunNotFound: No such run.
+        """
+        return list(self.journal.read(run_id, from_, to))
+
+    def close(self) -> None:
+        self.journal.close()
+
+    def __repr__(self) -> str:
+        return f"<Store {self.place}: {len(self.journal.runs())} runs>"
+
+
+def _journal(place: str, unserializable: str) -> Journal:
+    if place == ":memory:":
+        return MemoryJournal()
+    if "://" in place:
+        raise WorkflowConfigurationError(
+            f"{place.split('://')[0]!r} stores are not there yet; give a path or ':memory:'."
+        )
+    from flownb.store.codec import Codec
+    from flownb.store.sqlite import SqliteJournal
+
+    return SqliteJournal(place, Codec(newest, unserializable=unserializable))
+
+
+def store_for(wish: Any) -> Store | None:
+    """The store of a new run: what was asked for, else in a kernel `.flownb/runs.db` in the working folder, else
+    none (the run is kept in memory with its handle)."""
+    if isinstance(wish, Store):
+        return wish
+    if wish is not None:
+        place = str(wish)
+        return _cached(place if place == ":memory:" else str(Path(place).resolve()), "error")
+    if in_kernel():
+        return _default(Path.cwd() / ".flownb")
+    return None
+
+
+def _cached(place: str, unserializable: str) -> Store:
+    found = _open.get(place)
+    if found is None:
+        found = _open[place] = Store(place, unserializable=unserializable)
+    return found
+
+
+def _default(folder: Path) -> Store:
+    folder.mkdir(exist_ok=True)
+    ignore = folder / ".gitignore"
+    if not ignore.exists():
+        ignore.write_text("*\n")
+    return _cached(str(folder / "runs.db"), "live")

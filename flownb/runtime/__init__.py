@@ -1,0 +1,1 @@
+"""The shell around the core: loops, threads, timers, user code. Everything asynchronous lives here."""

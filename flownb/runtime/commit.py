@@ -1,0 +1,44 @@
+"""Group commit: the ticks of all runs of one turn, in one transaction of their store."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from flownb.core.ticks import EventArrived, RequestAnswered, RunStarted
+from flownb.errors import NotStorable
+from flownb.store.journal import Append, Journal
+
+if TYPE_CHECKING:
+    from flownb.runtime.runner import Runner
+
+#: What is acknowledged to the outside is flushed first (R1.12).
+_ACKNOWLEDGED = (RunStarted, EventArrived, RequestAnswered)
+
+
+class Committer:
+    """Writes turns into one journal."""
+
+    def __init__(self, journal: Journal) -> None:
+        self.journal = journal
+
+    def commit(self, runners: list[Runner]) -> None:
+        """Append what each runner admitted; a run whose append fails is put back as it was (R1.16).
+
+        A group that fails is tried again run by run, so that one bad run does not hold the others.
+        """
+        ready = [runner for runner in runners if runner.batch]
+        if not ready:
+            return
+        try:
+            self._write(ready)
+        except Exception:
+            for runner in ready:
+                try:
+                    self._write([runner])
+                except Exception as error:  # whatever the store raises: the turn did not happen
+                    runner.take_back(error, lasting=isinstance(error, NotStorable))
+
+    def _write(self, runners: list[Runner]) -> None:
+        durable = any(runner.ended or any(type(tick) in _ACKNOWLEDGED for tick in runner.batch) for runner in runners)
+        entries = [Append(runner.run_id, runner.before_seq, runner.batch) for runner in runners]
+        self.journal.append(entries, durable=durable)

@@ -1,0 +1,169 @@
+"""Which loop drives a run, and the turn in which all runs of a loop go on together.
+
+A turn admits what waits in the inboxes of every run that has something, appends all of it in one commit per store,
+and only then acts (`reduce, append, act`). So a hundred journalled runs cost one commit, and no command runs before
+its tick is in the journal.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import atexit
+import sys
+import threading
+from collections.abc import Callable
+from typing import Any, Protocol
+from weakref import WeakKeyDictionary, WeakSet
+
+
+class Turned(Protocol):
+    """What a host needs of a runner."""
+
+    def admit(self) -> None: ...
+
+    def commit_key(self) -> Any: ...
+
+    def act(self) -> None: ...
+
+    def stop_driving(self) -> None: ...
+
+
+Commit = Callable[[list[Any]], None]
+
+
+class Host:
+    """One event loop with the runs that it drives."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, *, thread: threading.Thread | None = None) -> None:
+        self.loop = loop
+        self.thread = thread
+        self._ident = thread.ident if thread is not None else threading.get_ident()
+        self._ready: list[Turned] = []
+        self.runners: WeakSet[Turned] = WeakSet()
+
+    def is_here(self) -> bool:
+        """Whether this thread drives the loop."""
+        return threading.get_ident() == self._ident
+
+    def call(self, fn: Callable[..., object], *args: Any) -> None:
+        """Call on the loop's thread: at once if this is it, else soon, in order."""
+        if threading.get_ident() == self._ident:
+            fn(*args)
+        else:
+            self.loop.call_soon_threadsafe(fn, *args)
+
+    def schedule(self, runner: Turned) -> None:
+        """Let a runner take part in the next turn. On the loop's thread only; once per turn."""
+        if not self._ready:
+            self.loop.call_soon(self._turn)
+        self._ready.append(runner)
+
+    def _turn(self) -> None:
+        ready, self._ready = self._ready, []
+        if len(ready) == 1:
+            runner = ready[0]
+            runner.admit()
+            store = runner.commit_key()
+            if store is not None:
+                store.commit(ready)
+            runner.act()
+            return
+        for runner in ready:
+            runner.admit()
+        stores: dict[int, tuple[Any, list[Turned]]] = {}
+        for runner in ready:
+            store = runner.commit_key()
+            if store is not None:
+                stores.setdefault(id(store), (store, []))[1].append(runner)
+        for store, together in stores.values():
+            store.commit(together)
+        for runner in ready:
+            runner.act()
+
+
+_hosts: WeakKeyDictionary[asyncio.AbstractEventLoop, Host] = WeakKeyDictionary()
+_engine: Host | None = None
+_lock = threading.Lock()
+
+
+def in_kernel() -> bool:
+    """Whether this process is a Jupyter kernel; loads nothing to find out."""
+    app = sys.modules.get("ipykernel.kernelapp")
+    return app is not None and bool(app.IPKernelApp.initialized())
+
+
+def cell() -> tuple[str, str]:
+    """Id of the notebook cell that runs now, and of this execution of it; empty outside a kernel."""
+    if not in_kernel():
+        return "", ""
+    shell = sys.modules["IPython"].get_ipython()
+    kernel = getattr(shell, "kernel", None)
+    parent = kernel.get_parent() if kernel is not None else {}
+    header = parent.get("header", {})
+    if header.get("msg_type") != "execute_request":
+        return "", ""
+    return str(parent.get("metadata", {}).get("cellId", "")), f"{header.get('date', '')} {header.get('msg_id', '')}"
+
+
+def host_for(wish: str) -> Host:
+    """The host of a new run.
+
+    Args:
+        wish: "auto": the running loop in async code outside a kernel, else the engine's own thread. "loop" and
+            "kernel": the running loop. "thread": the engine's own thread.
+
+    Raises:
+        RuntimeError: "loop" or "kernel" where no loop runs.
+    """
+    if wish == "thread":
+        return engine()
+    try:
+        loop = asyncio.get_running_loop()
+    except RuntimeError:
+        if wish in ("loop", "kernel"):
+            raise RuntimeError(f'host="{wish}" needs a running event loop; leave host out, or use "thread".') from None
+        return engine()
+    if wish == "auto" and in_kernel():
+        return engine()
+    found = _hosts.get(loop)
+    if found is None or not found.is_here():
+        found = _hosts[loop] = Host(loop)
+    return found
+
+
+def engine() -> Host:
+    """The engine's own daemon thread, started on first need and again if it died."""
+    global _engine
+    with _lock:
+        if _engine is None or _engine.thread is None or not _engine.thread.is_alive():
+            started = threading.Event()
+            made: list[asyncio.AbstractEventLoop] = []
+
+            def run() -> None:
+                loop = asyncio.new_event_loop()
+                asyncio.set_event_loop(loop)
+                made.append(loop)
+                loop.call_soon(started.set)
+                loop.run_forever()
+
+            thread = threading.Thread(target=run, name="flownb-engine", daemon=True)
+            thread.start()
+            started.wait()
+            _engine = Host(made[0], thread=thread)
+        return _engine
+
+
+@atexit.register
+def _suspend_all() -> None:
+    """At interpreter exit: stop driving. What is journalled can be resumed."""
+    host = _engine
+    if host is None or host.thread is None or not host.thread.is_alive():
+        return
+
+    def stop() -> None:
+        for runner in list(host.runners):
+            runner.stop_driving()
+        host.loop.call_soon(host.loop.stop)
+
+    host.loop.call_soon_threadsafe(stop)
+    host.thread.join(1.0)

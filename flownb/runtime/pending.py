@@ -1,0 +1,154 @@
+"""One handle for everything that has begun and is not over: `await` it, or `.result()`."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Callable, Generator
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any, Generic, NoReturn, TypeVar
+
+from flownb.errors import WrongLoop
+
+T = TypeVar("T")
+
+_lock = threading.Lock()  # guards "is it over?" against "tell me"; held for a few instructions only
+
+
+class Pending(Generic[T]):
+    """What was begun at the call. Waiting for it is a wish of its own, and giving that up withdraws what can be.
+
+    Args:
+        what: A few words for errors: "the answer to Approve".
+        loop: The loop that drives what is waited for; `.result()` inside it could never return.
+        abandon: Called when a wait for it is given up.
+    """
+
+    __slots__ = ("__weakref__", "_abandon", "_calls", "_done", "_error", "_loop", "_value", "_what", "blocking")
+
+    def __init__(
+        self,
+        what: str,
+        loop: asyncio.AbstractEventLoop | None = None,
+        abandon: Callable[[], None] | None = None,
+    ) -> None:
+        self._what = what
+        self._loop = loop
+        self._abandon = abandon
+        self._done = False
+        self._value: Any = None
+        self._error: BaseException | None = None
+        self._calls: list[Callable[[], None]] = []
+        #: Entered while `.result()` blocks a thread; lets a pool make another one meanwhile.
+        self.blocking: Callable[[], AbstractContextManager[None]] = nullcontext
+
+    def abandon(self) -> None:
+        """Nobody waits any more: withdraw what can be withdrawn."""
+        if not self._done and self._abandon is not None:
+            self._abandon()
+
+    def done(self) -> bool:
+        return self._done
+
+    def resolve(self, value: T) -> None:
+        """It is over, with this value. Only the first end counts."""
+        self._end(value, None)
+
+    def reject(self, error: BaseException) -> None:
+        """It is over, with this error."""
+        self._end(None, error)
+
+    def _end(self, value: Any, error: BaseException | None) -> None:
+        with _lock:
+            if self._done:
+                return
+            self._value, self._error, self._done = value, error, True
+            calls, self._calls = self._calls, []
+        for call in calls:
+            call()
+
+    def on_end(self, call: Callable[[], None]) -> None:
+        """Call this at the end, on the thread that ends it; at once if it is over."""
+        with _lock:
+            if not self._done:
+                self._calls.append(call)
+                return
+        call()
+
+    def __await__(self) -> Generator[Any, None, T]:
+        if not self._done:
+            loop = asyncio.get_running_loop()
+            future: asyncio.Future[None] = loop.create_future()
+            self.on_end(lambda: _tell(loop, future))
+            try:
+                yield from future
+            except asyncio.CancelledError:
+                self.abandon()
+                raise
+        return self._outcome()
+
+    def result(self, timeout: float | None = None) -> T:
+        """Block this thread until it is over.
+
+        Args:
+            timeout: Seconds; None waits for ever.
+
+        Raises:
+            TimeoutError: It was not over in time. Nothing is withdrawn.
+            WrongLoop: This thread drives what is waited for, so it would wait for ever; `await` it.
+        """
+        if not self._done:
+            self._refuse_own_loop()
+            over = threading.Event()
+            self.on_end(over.set)
+            with self.blocking():
+                in_time = over.wait(timeout)
+            if not in_time:
+                raise TimeoutError(f"{self._what} was not over after {timeout} s.")
+        return self._outcome()
+
+    def _refuse_own_loop(self) -> None:
+        try:
+            running = asyncio.get_running_loop()
+        except RuntimeError:
+            return
+        if running is self._loop:
+            raise WrongLoop(
+                f"Waiting here for {self._what} would block the loop that has to bring it. Use `await` in async code."
+            )
+
+    def _outcome(self) -> T:
+        if self._error is not None:
+            raise self._error.with_traceback(self._error.__traceback__)
+        return self._value  # type: ignore[no-any-return]
+
+    def __getattr__(self, name: str) -> NoReturn:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        raise AttributeError(
+            f"This is a handle of {self._what}, not the value itself, so it has no {name!r}: "
+            "await it, or call .result() in a def step."
+        )
+
+    def __repr__(self) -> str:
+        if not self._done:
+            return f"<pending: {self._what}>"
+        return f"<{self._what}: {self._error!r}>" if self._error is not None else f"<{self._what}: {self._value!r}>"
+
+
+def _tell(loop: asyncio.AbstractEventLoop, future: asyncio.Future[None]) -> None:
+    def wake() -> None:
+        if not future.done():
+            future.set_result(None)
+
+    try:
+        running = asyncio.get_running_loop()
+    except RuntimeError:
+        running = None
+    if running is loop:
+        wake()
+        return
+    try:
+        loop.call_soon_threadsafe(wake)
+    except RuntimeError:  # that loop is closed: nobody waits any more
+        return

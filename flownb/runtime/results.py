@@ -1,0 +1,126 @@
+"""Between user values and what ticks carry."""
+
+from __future__ import annotations
+
+import traceback
+from types import TracebackType
+from typing import Any
+
+from flownb.core.values import Failure, Limit, Out
+from flownb.definition import Definition, Step
+from flownb.errors import EventOutdated, WorkflowRuntimeError
+from flownb.events import Event, InputRequiredEvent, key_of, seconds_until
+from flownb.runtime.copying import copied
+
+
+def out_of(event: Event, definition: Definition, now: float) -> Out:
+    """An event as a tick carries it.
+
+    Args:
+        event: The user's event, kept by reference.
+        definition: The run's; types that it knows need no bases in the tick.
+        now: Unix seconds, for the deadline of a question.
+    """
+    key, role, bases = type(event).__flownb_kind__
+    if key in definition.spec.routes:
+        bases = ()
+    if role == "request" and isinstance(event, InputRequiredEvent) and event._deadline is not None:
+        within, default = event._deadline
+        answer = out_of(default, definition, now) if isinstance(default, Event) else value_out(default)
+        return Out(key, event, role, bases, Limit(now + seconds_until(within), None if default is None else answer))
+    return Out(key, event, role, bases)
+
+
+def value_out(value: Any) -> Out:
+    """A plain value (an answer, a piece of state) as a tick carries it."""
+    if isinstance(value, Event):
+        key, role, bases = type(value).__flownb_kind__
+        return Out(key, value, role, bases)
+    return Out(key_of(type(value)), value, "value")
+
+
+def outs_of(result: Any, step: Step, definition: Definition, now: float) -> tuple[tuple[Out, ...], bool]:
+    """What a step returned: its events, and whether they were a list, which opens a fan-out.
+
+    Raises:
+        WorkflowRuntimeError: It returned something that is no event.
+    """
+    if result is None:
+        return (), False
+    if isinstance(result, Event):
+        return (out_of(result, definition, now),), False
+    if isinstance(result, (list, tuple)) and all(isinstance(item, Event) for item in result):
+        return tuple([out_of(item, definition, now) for item in result]), True
+    raise WorkflowRuntimeError(_wrong_result(result, step), step=step.name)
+
+
+def _wrong_result(result: Any, step: Step) -> str:
+    expected = [key_of(c) for c in step.gives.events] + [f"list[{key_of(c)}]" for c in step.gives.lists]
+    found = key_of(type(result))
+    if isinstance(result, (list, tuple)):
+        wrong = next(item for item in result if not isinstance(item, Event))
+        found = f"{type(result).__name__} with a {key_of(type(wrong))} in it"
+    alike = [key for key in expected if key.rpartition(":")[2] == found.rpartition(":")[2]]
+    mend = (
+        f"It is another class of the same name: return {alike[0]}."
+        if alike
+        else "Return an event, a list of events, or None."
+    )
+    return f"Step {step.name!r} returned a {found}; its hint says {' | '.join(expected) or 'None'}. {mend}"
+
+
+def delivered(out: Out | tuple[Out, ...], definition: Definition) -> Any:
+    """The value that a step is handed: of the newest class of its key, and its own copy.
+
+    Raises:
+        EventOutdated: The newest class does not take an older event.
+    """
+    if type(out) is tuple:
+        return [copied(current(item, definition)) for item in out]
+    return copied(current(out, definition))  # type: ignore[arg-type]
+
+
+def current(out: Out, definition: Definition) -> Any:
+    """The value as an instance of the class that its key means now (R2.24).
+
+    Raises:
+        EventOutdated: That class refuses it.
+    """
+    value = out.value
+    cls = definition.class_of(out.key)
+    if cls is None or type(value) is cls or not isinstance(value, Event):
+        return value
+    try:
+        return cls.model_validate(value.model_dump())
+    except ValueError as error:
+        raise EventOutdated(
+            f"{out.key} was redefined, and an event of the older definition does not fit: {error}. "
+            "Give new fields a default, or start a new run.",
+            event=out.key,
+        ) from error
+
+
+def failure_of(error: BaseException) -> Failure:
+    """What is kept of an exception: type, message, and the traceback from the user's first line on."""
+    kind = type(error)
+    lines = traceback.format_exception(kind, error, user_part(error.__traceback__))
+    return Failure(f"{kind.__module__}:{kind.__qualname__}", _message(error), _storable("".join(lines)))
+
+
+def user_part(frames: TracebackType | None) -> TracebackType | None:
+    """A traceback without the engine's frames on top of it."""
+    here = frames
+    while here is not None and here.tb_next is not None and "/flownb/" in here.tb_frame.f_code.co_filename:
+        here = here.tb_next
+    return here
+
+
+def _message(error: BaseException) -> str:
+    try:
+        return _storable(str(error))
+    except Exception as broken:  # a user's __str__ may do anything
+        return f"<its message cannot be shown: {type(broken).__name__}>"
+
+
+def _storable(text: str) -> str:
+    return text.encode("utf-8", "backslashreplace").decode("utf-8")

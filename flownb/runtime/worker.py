@@ -1,0 +1,156 @@
+"""The code of one delivery at work: a task for `async def`, a thread for `def`."""
+
+from __future__ import annotations
+
+import asyncio
+from contextvars import Context
+from typing import TYPE_CHECKING, Any
+
+from flownb.core.state import Delivery, Wake
+from flownb.core.ticks import StepFailed, StepFinished, WaitOpened, WaitWithdrawn
+from flownb.definition import Step
+from flownb.definition.steps import arguments
+from flownb.errors import AttemptOver, StepLost
+from flownb.runtime.capture import sink
+from flownb.runtime.pending import Pending
+from flownb.runtime.results import delivered, failure_of, outs_of
+from flownb.runtime.threads import pool
+
+if TYPE_CHECKING:
+    from flownb.core.ticks import Ask, Sleep
+    from flownb.runtime.runner import Runner
+
+#: How long a task that somebody else cancelled waits before that counts as the step's failure: if the loop is
+#: shutting down, that moment never comes, and the attempt stays in progress for the next driver (R1.21).
+SHUTDOWN_S = 0.1
+
+
+class Worker:
+    """One start of one delivery. Everything that it says carries its start number; `fenced`, it says nothing more."""
+
+    __slots__ = ("delivery", "fenced", "marks", "number", "runner", "step", "task")
+
+    def __init__(self, runner: Runner, delivery: Delivery, step: Step) -> None:
+        self.runner = runner
+        self.delivery = delivery
+        self.step = step
+        self.task: asyncio.Task[None] | None = None
+        self.fenced = False
+        #: Open waits by their mark.
+        self.marks: dict[int, Pending[Any]] | None = None
+        self.number = 0
+
+    def begin(self, context: Context) -> None:
+        """Start the user's code, in a context of its own."""
+        runner = self.runner
+        if self.step.is_async:
+            self.task = runner.host.loop.create_task(self._run_async(), context=context)
+        else:
+            pool.submit(lambda: context.run(self._run_sync))
+
+    def _call(self) -> Any:
+        runner, step = self.runner, self.step
+        sink.set(self)
+        value = delivered(self.delivery.out, runner.definition)
+        if step.plan == ("event",) and not step.keywords:
+            return step.call(value)
+        args, kwargs = arguments(step, value, runner.make_context(self))
+        return step.call(*args, **kwargs)
+
+    async def _run_async(self) -> None:
+        runner, d = self.runner, self.delivery
+        try:
+            result = await self._call()
+            now = runner.clock.now()
+            outs, fan = outs_of(result, self.step, runner.definition, now)
+        except AttemptOver:
+            return
+        except (
+            BaseException
+        ) as error:  # a step may raise anything; only the engine's own cancel is none of its failures
+            if not self.fenced:
+                self._failed_async(error)
+            return
+        if not self.fenced:
+            runner.put(StepFinished(now, self.step.name, d.id, d.start, outs, fan))
+
+    def _failed_async(self, error: BaseException) -> None:
+        task = self.task
+        if isinstance(error, asyncio.CancelledError) and task is not None and task.cancelling():
+            self.runner.host.loop.call_later(SHUTDOWN_S, self._fail, error)
+        else:
+            self._fail(error)
+
+    def _run_sync(self) -> None:
+        runner, d = self.runner, self.delivery
+        try:
+            result = self._call()
+            now = runner.clock.now()
+            outs, fan = outs_of(result, self.step, runner.definition, now)
+        except AttemptOver:
+            return
+        except BaseException as error:  # also SystemExit: it would end the thread without a word
+            runner.host.call(self._fail, error)
+            return
+        runner.host.call(self._finish, StepFinished(now, self.step.name, d.id, d.start, outs, fan))
+
+    def _finish(self, tick: StepFinished) -> None:
+        if not self.fenced:
+            self.runner.put(tick)
+
+    def _fail(self, error: BaseException) -> None:
+        if self.fenced:
+            return
+        runner, d = self.runner, self.delivery
+        runner.errors[d.id] = error
+        runner.put(StepFailed(runner.clock.now(), self.step.name, d.id, d.start, failure_of(error)))
+
+    def lose(self, reason: str) -> None:
+        """The step could not be started (R1.17)."""
+        self._fail(StepLost(f"Step {self.step.name!r} could not be started: {reason}", step=self.step.name))
+
+    def stop(self) -> None:
+        """Fence it off and cancel it. A thread cannot be cancelled; what it still does reaches nobody."""
+        self.fenced = True
+        for pending in (self.marks or {}).values():
+            pending.reject(AttemptOver(f"The attempt of step {self.step.name!r} is over."))
+        if self.task is not None:
+            self.task.cancel()
+
+    # What `Context` calls.
+
+    def check(self) -> None:
+        """Raises AttemptOver once nothing that this code does counts any more."""
+        if self.fenced:
+            raise AttemptOver(f"The attempt of step {self.step.name!r} is over; nothing that it still does counts.")
+
+    def wait(self, what: str, wait: Sleep | Ask) -> Pending[Any]:
+        """Open a wait; the handle ends with its `Outcome`."""
+        self.check()
+        self.number += 1
+        mark = self.number
+        runner, d = self.runner, self.delivery
+        pending: Pending[Any] = Pending(what, runner.host.loop, lambda: runner.host.call(self._withdraw, mark))
+        if self.marks is None:
+            self.marks = {}
+        self.marks[mark] = pending
+        runner.post(WaitOpened(runner.clock.now(), self.step.name, d.id, d.start, mark, wait))
+        return pending
+
+    def _withdraw(self, mark: int) -> None:
+        if not self.fenced and self.marks and self.marks.pop(mark, None) is not None:
+            d = self.delivery
+            self.runner.put(WaitWithdrawn(self.runner.clock.now(), self.step.name, d.id, d.start, mark))
+
+    def wake(self, wakes: tuple[Wake, ...]) -> None:
+        """Waits of this code are over."""
+        for wake in wakes:
+            pending = self.marks.pop(wake.mark, None) if self.marks else None
+            if pending is not None:
+                pending.resolve(wake.outcome)
+
+    def take_output(self, text: str) -> bool:
+        """What the step prints goes to its log; in a kernel to that alone."""
+        runner = self.runner
+        runner.log(self.step.name).write(self.delivery.id, text)
+        return runner.quiet_output
