@@ -155,7 +155,7 @@ class Context(Generic[S]):
         waited = worker.wait(what, wait)
         mark = worker.number
         if isinstance(question, str):
-            runner.asked_types[worker.delivery.id, mark] = answer
+            runner.questions.asked_types[worker.delivery.id, mark] = answer
         handle: Ask[Any] = Ask(what, runner.host.loop, waited.abandon)
         handle._find = lambda: _request_of(runner, worker, mark)
         _pass_on(waited, handle, worker, _answer_of)
@@ -168,7 +168,7 @@ class Context(Generic[S]):
             RequestError: This step's event answers no question of that type.
         """
         runner = self._worker.runner
-        opened = runner.answered_by.get(self._worker.delivery.cause)
+        opened = runner.questions.answered_by.get(self._worker.delivery.cause)
         if opened is None or opened.question.key != key_of(kind):
             raise RequestError(f"Step {self.step_name!r} was not started by an answer to {kind.__name__}.")
         return Request(runner, opened)
@@ -265,11 +265,11 @@ class Edit(Generic[S]):
     async def __aenter__(self) -> Any:
         if not self._state._worker.step.is_async:
             raise ContextStateError("A plain def step edits the state with `with`, not `async with`.")
-        turn = self._state._worker.runner.edits.ask()
+        turn = self._state._worker.runner.user.edits.ask()
         try:
             await turn
         except BaseException:
-            self._state._worker.runner.edits.give_up(turn)
+            self._state._worker.runner.user.edits.give_up(turn)
             raise
         return self._open()
 
@@ -279,7 +279,7 @@ class Edit(Generic[S]):
     def __enter__(self) -> Any:
         if self._state._worker.step.is_async:
             raise ContextStateError("An async step edits the state with `async with`, not `with`.")
-        self._state._worker.runner.edits.ask().result()
+        self._state._worker.runner.user.edits.ask().result()
         return self._open()
 
     def __exit__(self, kind: type[BaseException] | None, *rest: object) -> None:
@@ -299,7 +299,7 @@ class Edit(Generic[S]):
                 if changes or dropped:
                     self._state._write(changes, dropped)
         finally:
-            self._state._worker.runner.edits.next()
+            self._state._worker.runner.user.edits.next()
 
 
 def check_target(runner: Runner, ev: Event, step: str | None) -> None:
@@ -347,7 +347,7 @@ def _answer_of(outcome: Outcome) -> Any:
 
 
 def _request_of(runner: Runner, worker: Worker, mark: int) -> Request[Any]:
-    opened = runner.asked.get((worker.delivery.id, mark))
+    opened = runner.questions.asked.get((worker.delivery.id, mark))
     if opened is None:
         raise RequestError("The question is not open yet; await the handle, or look a moment later.")
     return Request(runner, opened)

@@ -40,7 +40,7 @@ class AnswerPolicy:
             elif self._handler is not None:
                 self._ask(runner, opened, self._handler)
         except Exception as error:  # a user's function may raise anything; the question stays open and shows it
-            runner.request_errors[opened.id] = f"{type(error).__name__}: {error}"
+            runner.questions.errors[opened.id] = f"{type(error).__name__}: {error}"
 
     def _prepared(self, runner: Runner, opened: OpenRequest) -> Any:
         question = opened.question.value
@@ -62,7 +62,7 @@ class AnswerPolicy:
         try:
             answer_request(runner, opened, answer, "given ahead", {})
         except RequestError as error:
-            runner.request_errors[opened.id] = str(error)
+            runner.questions.errors[opened.id] = str(error)
 
     def _ask(self, runner: Runner, opened: OpenRequest, handler: Callable[[Request[Any]], Any]) -> None:
         request: Request[Any] = Request(runner, opened)
@@ -71,13 +71,13 @@ class AnswerPolicy:
             try:
                 self._give(runner, opened, await handler(request))
             except Exception as error:  # as above
-                runner.request_errors[opened.id] = f"{type(error).__name__}: {error}"
+                runner.questions.errors[opened.id] = f"{type(error).__name__}: {error}"
 
         def on_thread() -> None:
             try:
                 answer = handler(request)
             except Exception as error:  # as above
-                runner.request_errors[opened.id] = f"{type(error).__name__}: {error}"
+                runner.questions.errors[opened.id] = f"{type(error).__name__}: {error}"
             else:
                 runner.host.call(self._give, runner, opened, answer)
 

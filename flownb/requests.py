@@ -16,7 +16,8 @@ from flownb.defaults import options
 from flownb.errors import AlreadyAnswered, AmbiguousAnswer, AnswerInvalid, RequestClosed, RequestError, near
 from flownb.events import Event, HumanResponseEvent, InputRequiredEvent, Question, answer_of, newest, role_of
 from flownb.runtime.results import current, value_out
-from flownb.runtime.runner import Accepted, Runner
+from flownb.runtime.questions import Accepted
+from flownb.runtime.runner import Runner
 
 if TYPE_CHECKING:
     from flownb.core.ticks import How
@@ -71,19 +72,19 @@ class Request(Generic[Q]):
     @property
     def status(self) -> Status:
         runner, n = self._runner, self._opened.id
-        if n in runner.closed:
-            return cast(Status, runner.closed[n])
-        return "answered" if n in runner.accepted else "open"
+        if n in runner.questions.closed:
+            return cast(Status, runner.questions.closed[n])
+        return "answered" if n in runner.questions.accepted else "open"
 
     @property
     def value(self) -> Any:
         """The answer, None while there is none."""
-        accepted = self._runner.accepted.get(self._opened.id)
+        accepted = self._runner.questions.accepted.get(self._opened.id)
         return accepted.answer.value if accepted is not None else None
 
     @property
     def by(self) -> str:
-        accepted = self._runner.accepted.get(self._opened.id)
+        accepted = self._runner.questions.accepted.get(self._opened.id)
         return accepted.by if accepted is not None else ""
 
     def answer(self, answer: Any = None, /, *, by: str | None = None, **fields: Any) -> None:
@@ -93,8 +94,8 @@ class Request(Generic[Q]):
     def dispose(self, reason: str = "") -> None:
         """End it without an answer; its asker gets `RequestDisposed`. On a closed one nothing happens."""
         runner, n = self._runner, self._opened.id
-        with runner.door:
-            if n not in runner.state.requests or n in runner.accepted:
+        with runner.questions.door:
+            if n not in runner.state.requests or n in runner.questions.accepted:
                 return
             closed = None if self._opened.delivery else runner.closed_event(n, "disposed")
             runner.post(RequestDisposed(runner.clock.now(), n, reason, options.user, closed))
@@ -115,7 +116,7 @@ class Requests:
         return [
             Request(runner, opened)
             for opened in runner.state.requests.values()
-            if opened.id not in runner.accepted and (not self._kind or opened.question.key == self._kind)
+            if opened.id not in runner.questions.accepted and (not self._kind or opened.question.key == self._kind)
         ]
 
     def of(self, kind: type[Q]) -> Requests:
@@ -160,7 +161,7 @@ def find(runner: Runner, which: Any) -> OpenRequest:
     """
     requests = runner.state.requests
     if which is None:
-        waiting = [r for r in requests.values() if r.id not in runner.accepted]
+        waiting = [r for r in requests.values() if r.id not in runner.questions.accepted]
         if len(waiting) == 1:
             return waiting[0]
         if waiting:
@@ -171,9 +172,9 @@ def find(runner: Runner, which: Any) -> OpenRequest:
     found = requests.get(number)
     if found is not None:
         return found
-    if number in runner.closed:
-        how = runner.closed[number]
-        accepted = runner.accepted.get(number)
+    if number in runner.questions.closed:
+        how = runner.questions.closed[number]
+        accepted = runner.questions.accepted.get(number)
         if accepted is not None:
             said = f"was answered by {accepted.by or 'somebody'} at {_clock(accepted.at)}"
             raise AlreadyAnswered(f"Question {number} {said}: {accepted.answer.value!r}.", value=accepted.answer.value)
@@ -192,8 +193,8 @@ def answer_request(runner: Runner, opened: OpenRequest, answer: Any, by: str | N
     value = validated(answer_type(runner, opened), answer, fields)
     out = value_out(value)
     who = options.user if by is None else by
-    with runner.door:
-        before = runner.accepted.get(opened.id)
+    with runner.questions.door:
+        before = runner.questions.accepted.get(opened.id)
         if before is not None:
             if alike(before.answer.value, value):
                 return
@@ -203,10 +204,10 @@ def answer_request(runner: Runner, opened: OpenRequest, answer: Any, by: str | N
                 value=before.answer.value,
             )
         if opened.id not in runner.state.requests or runner.ended:
-            how = runner.closed.get(opened.id, _state_of(runner))
+            how = runner.questions.closed.get(opened.id, _state_of(runner))
             raise RequestClosed(f"Question {opened.id} of run {runner.run_id!r} is no longer open ({how}).")
         now = runner.clock.now()
-        runner.accepted[opened.id] = Accepted(out, who, now)
+        runner.questions.accepted[opened.id] = Accepted(out, who, now)
         how_answered: How = "person"
         runner.post(RequestAnswered(now, opened.id, out, who, how_answered))
 
@@ -215,7 +216,7 @@ def answer_type(runner: Runner, opened: OpenRequest) -> Any:
     """What answers a question: its class's `[A]` by its newest definition, the type given to `ctx.ask`, else the
     only answer event that steps take."""
     question = opened.question.value
-    asked = runner.answer_types.get(opened.id) if isinstance(question, Question) else None
+    asked = runner.questions.answer_types.get(opened.id) if isinstance(question, Question) else None
     if asked is not None:
         return asked
     if isinstance(question, Question):

@@ -215,6 +215,8 @@ class Run(Generic[R]):
         return current(out, self._runner.definition) if out is not None else None
 
     def _outcome(self) -> R:
+        if self._view is not None:
+            self._view.settle()
         error = self._error()
         if error is not None:
             raise error

@@ -315,7 +315,7 @@ class Launcher(Generic[R]):
             runner.set_first_state(settings.state)
         run: Run[R] = Run(runner, workflow, settings)
         if (settings.answers or settings.input_handler) and (settings.answers_if == "always" or run._is_headless()):
-            runner.on_open = AnswerPolicy(settings.answers, settings.input_handler)
+            runner.questions.policy = AnswerPolicy(settings.answers, settings.input_handler)
         host.call(runner.launch)
         if in_kernel() and (settings.panel or options.panel) != "off":
             room("display")(run, full=bool(gate) or (settings.panel or options.panel) == "full")

@@ -103,7 +103,7 @@ class Draft:
         found = self.steps[i].active.get(delivery)
         if found is None:
             found = self.steps[i].waiting.get(delivery)
-        return found if found is not None and found.start == start else None
+        return found if found is not None and found.start == start and not found.gone else None
 
     def deliver(self, step: int, out: Out | tuple[Out, ...], path: Path | None) -> None:
         """Put an event before a step."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from flownb.core.state import RunState, Timer, is_ended, is_open
 from flownb.core.ticks import CONTROL, AnyTick, RequestAnswered, Tick
 
@@ -18,7 +20,7 @@ def may_pass(state: RunState, tick: Tick) -> bool:
     return not is_ended(state) and (type(tick) in _CONTROL or is_open(state))
 
 
-def is_beaten(timer: Timer, inbox: list[AnyTick]) -> bool:
+def is_beaten(timer: Timer, inbox: Iterable[AnyTick]) -> bool:
     """Whether an accepted answer to the timer's question waits already: a deadline never beats it (R1.27)."""
     return timer.kind == "deadline" and any(
         isinstance(tick, RequestAnswered) and tick.request == timer.ref for tick in inbox

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 from flownb.core.reduce import begin, reduce
 from flownb.core.state import RunState
-from flownb.core.ticks import RunStarted, StepFinished, Tick
+from flownb.core.ticks import EventsSent, RunStarted, StepFinished, Tick
 
 WORK = 256
 
@@ -32,7 +32,7 @@ class History:
 
     def note(self, state: RunState, tick: Tick) -> None:
         """Tell of a tick as it is reduced, so that a live run never has to fold what it knew."""
-        self._work += 1 + (len(tick.outs) if type(tick) is StepFinished else 0)
+        self._work += 1 + (len(tick.outs) if isinstance(tick, (StepFinished, EventsSent)) else 0)
         if self._work >= WORK:
             self._keep(state)
 

@@ -32,6 +32,9 @@ def first_state(tick: RunStarted) -> RunState:
 
 
 def on_run_started(draft: Draft, tick: RunStarted) -> None:
+    """Only ever the first tick: a run that goes on cannot begin."""
+    if draft.before.seq:
+        raise ValueError(f"Run {draft.run_id!r} has begun already: RunStarted is the first tick of a journal only.")
     draft.gate = tick.gate
     draft.user = tick.state
     send(draft, tick.out, None, -1)

@@ -141,17 +141,23 @@ def _reach(spec: Spec, source: int, joins: tuple[tuple[int, ...], ...], opaque: 
 
 
 def _continues(spec: Spec, i: int, joins: tuple[tuple[int, ...], ...], opaque: bool) -> list[str]:
-    """What a step sends into the branch that it runs in: itself, or through the joins of its own fan-out."""
-    step = spec.steps[i]
+    """What a step sends into the branch that it runs in: itself, or through the joins of its own fan-out.
+
+    A join may fan out in its turn, in the same branch, so the joins of joins count too.
+    """
     answers = {t.key: t.answer for t in spec.types if t.answer}
-    out = [*step.returns, *(answers[key] for key in step.returns if key in answers)]
-    if not step.fans:
-        return out
-    if joins[i]:
-        for target in joins[i]:
-            out.extend(spec.steps[target].returns)
-            if not joins[target]:
-                out.extend(spec.steps[target].fans)
-    elif not opaque:
-        out.extend(step.fans)
+    out: list[str] = []
+    seen: set[int] = set()
+    todo = [i]
+    while todo:
+        at = todo.pop()
+        if at in seen:
+            continue
+        seen.add(at)
+        step = spec.steps[at]
+        out += [*step.returns, *(answers[key] for key in step.returns if key in answers)]
+        if joins[at]:
+            todo += joins[at]
+        elif not opaque:
+            out += step.fans
     return out

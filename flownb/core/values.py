@@ -48,6 +48,10 @@ class Out(Struct, frozen=True, eq=False, omit_defaults=True):
             and alike(self.value, other.value)
         )
 
+    def __ne__(self, other: object) -> bool:
+        # Struct has a `!=` of its own, which knows nothing of the `==` above.
+        return not self == other
+
 
 class Failure(Struct, frozen=True):
     """What is kept of an exception: words, never the live object."""

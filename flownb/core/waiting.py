@@ -23,6 +23,12 @@ def on_wait_opened(draft: Draft, tick: WaitOpened) -> None:
         draft.ignored += 1
         return
     step = draft.release(d)
+    if d.due:  # woken, without a worker yet: it stays at the front
+        draft.busy += 1
+    if any(wait.mark == tick.mark for wait in d.waits):
+        # It awaits an open wait again: another one woke it meanwhile, or it runs again from its top.
+        step.waiting = step.waiting.set(d.id, changed(d, worker=-1, at=draft.at))
+        return
     if isinstance(tick.wait, Sleep):
         timer = Timer(draft.next_timer, tick.wait.due_at, "sleep", d.id, d.step, tick.mark)
         draft.next_timer += 1
@@ -125,6 +131,8 @@ def _resolve(draft: Draft, request: Request, answer: Out, how: str) -> None:
             Wake(request.mark, Outcome("default" if how == "default" else "answered", answer)),
         )
         return
+    if draft.status == "waiting":  # if nobody takes the answer, the run is quiet anew, for another reason
+        draft.status = "running"
     made = send(draft, answer, request.path, request.step)
     if not has_ended(draft):
         pay(draft, request.path, made)

@@ -9,11 +9,13 @@ from __future__ import annotations
 
 import asyncio
 import atexit
+import logging
 import sys
 import threading
 from collections.abc import Callable
 from typing import Any, Protocol
-from weakref import WeakKeyDictionary, WeakSet
+
+from flownb.errors import EngineLost, WorkflowConfigurationError
 
 
 class Turned(Protocol):
@@ -28,7 +30,10 @@ class Turned(Protocol):
     def stop_driving(self) -> None: ...
 
 
-Commit = Callable[[list[Any]], None]
+LOST = (
+    "The event loop that drove this run is closed, so nothing drives it any more. Await the run before its "
+    'asyncio.run(...) ends, or let the engine\'s own thread drive it: with_options(host="thread").'
+)
 
 
 class Host:
@@ -39,18 +44,32 @@ class Host:
         self.thread = thread
         self._ident = thread.ident if thread is not None else threading.get_ident()
         self._ready: list[Turned] = []
-        self.runners: WeakSet[Turned] = WeakSet()
+        #: Live runs. Held here, so that a run whose handle was dropped goes on (R5.4).
+        self.runners: set[Turned] = set()
 
     def is_here(self) -> bool:
         """Whether this thread drives the loop."""
         return threading.get_ident() == self._ident
 
+    def is_lost(self) -> bool:
+        """Whether the loop is gone, so that nothing drives its runs any more."""
+        return self.loop.is_closed()
+
     def call(self, fn: Callable[..., object], *args: Any) -> None:
-        """Call on the loop's thread: at once if this is it, else soon, in order."""
+        """Call on the loop's thread: at once if this is it, else soon, in order.
+
+        Raises:
+            EngineLost: The loop is closed.
+        """
+        if self.loop.is_closed():
+            raise EngineLost(LOST)
         if threading.get_ident() == self._ident:
             fn(*args)
-        else:
+            return
+        try:
             self.loop.call_soon_threadsafe(fn, *args)
+        except RuntimeError:  # closed in between
+            raise EngineLost(LOST) from None
 
     def schedule(self, runner: Turned) -> None:
         """Let a runner take part in the next turn. On the loop's thread only; once per turn."""
@@ -81,9 +100,10 @@ class Host:
             runner.act()
 
 
-_hosts: WeakKeyDictionary[asyncio.AbstractEventLoop, Host] = WeakKeyDictionary()
+_hosts: dict[asyncio.AbstractEventLoop, Host] = {}
 _engine: Host | None = None
 _lock = threading.Lock()
+_log = logging.getLogger("flownb")
 
 
 def in_kernel() -> bool:
@@ -113,7 +133,7 @@ def host_for(wish: str) -> Host:
             "kernel": the running loop. "thread": the engine's own thread.
 
     Raises:
-        RuntimeError: "loop" or "kernel" where no loop runs.
+        WorkflowConfigurationError: "loop" or "kernel" where no loop runs.
     """
     if wish == "thread":
         return engine()
@@ -121,14 +141,19 @@ def host_for(wish: str) -> Host:
         loop = asyncio.get_running_loop()
     except RuntimeError:
         if wish in ("loop", "kernel"):
-            raise RuntimeError(f'host="{wish}" needs a running event loop; leave host out, or use "thread".') from None
+            raise WorkflowConfigurationError(
+                f'host="{wish}" needs a running event loop; leave host out, or use "thread".'
+            ) from None
         return engine()
     if wish == "auto" and in_kernel():
         return engine()
-    found = _hosts.get(loop)
-    if found is None or not found.is_here():
-        found = _hosts[loop] = Host(loop)
-    return found
+    with _lock:
+        found = _hosts.get(loop)
+        if found is None or not found.is_here():
+            for closed in [known for known in _hosts if known.is_closed()]:
+                del _hosts[closed]
+            found = _hosts[loop] = Host(loop)
+        return found
 
 
 def engine() -> Host:
@@ -144,13 +169,25 @@ def engine() -> Host:
                 asyncio.set_event_loop(loop)
                 made.append(loop)
                 loop.call_soon(started.set)
-                loop.run_forever()
+                _run_until_stopped(loop)
 
             thread = threading.Thread(target=run, name="flownb-engine", daemon=True)
             thread.start()
             started.wait()
             _engine = Host(made[0], thread=thread)
         return _engine
+
+
+def _run_until_stopped(loop: asyncio.AbstractEventLoop) -> None:
+    """Run the engine's loop. A task that user code left behind may raise SystemExit or KeyboardInterrupt, which
+    asyncio lets through; that is no end of all runs."""
+    while True:
+        try:
+            loop.run_forever()
+            break
+        except (SystemExit, KeyboardInterrupt):
+            _log.exception("a task on the engine's loop wanted to end the process")
+    loop.close()  # from here on, who calls this host gets EngineLost
 
 
 @atexit.register

@@ -6,6 +6,7 @@ import asyncio
 import threading
 from collections.abc import Callable, Generator
 from contextlib import AbstractContextManager, nullcontext
+from functools import partial
 from typing import Any, Generic, NoReturn, TypeVar
 
 from flownb.errors import WrongLoop
@@ -54,6 +55,11 @@ class Pending(Generic[T]):
         """It is over, with this value. Only the first end counts."""
         self._end(value, None)
 
+    def resolve_with(self, value: Callable[[], T]) -> None:
+        """It is over, with what this function gives; not called if it is over already."""
+        if not self._done:
+            self._end(value(), None)
+
     def reject(self, error: BaseException) -> None:
         """It is over, with this error."""
         self._end(None, error)
@@ -75,14 +81,22 @@ class Pending(Generic[T]):
                 return
         call()
 
+    def forget(self, call: Callable[[], None]) -> None:
+        """Who asked for a call waits no longer; a handle that is polled for hours must not grow."""
+        with _lock:
+            if call in self._calls:
+                self._calls.remove(call)
+
     def __await__(self) -> Generator[Any, None, T]:
         if not self._done:
             loop = asyncio.get_running_loop()
             future: asyncio.Future[None] = loop.create_future()
-            self.on_end(lambda: _tell(loop, future))
+            tell = partial(_tell, loop, future)
+            self.on_end(tell)
             try:
                 yield from future
             except asyncio.CancelledError:
+                self.forget(tell)
                 self.abandon()
                 raise
         return self._outcome()
@@ -100,9 +114,13 @@ class Pending(Generic[T]):
         if not self._done:
             self._refuse_own_loop()
             over = threading.Event()
-            self.on_end(over.set)
-            with self.blocking():
-                in_time = over.wait(timeout)
+            tell = over.set
+            self.on_end(tell)
+            try:
+                with self.blocking():
+                    in_time = over.wait(timeout)
+            finally:
+                self.forget(tell)
             if not in_time:
                 raise TimeoutError(f"{self._what} was not over after {timeout} s.")
         return self._outcome()

@@ -7,12 +7,15 @@ one is there, and one that waits is not counted.
 
 from __future__ import annotations
 
+import logging
 import threading
 from collections import deque
 from collections.abc import Callable
 
 LIMIT = 256
 IDLE_S = 30.0
+
+_log = logging.getLogger("flownb")
 
 
 class ThreadPool:
@@ -27,7 +30,7 @@ class ThreadPool:
         self._made = 0
 
     def submit(self, job: Callable[[], None]) -> None:
-        """Run a job as soon as a thread is free. The job must not raise."""
+        """Run a job as soon as a thread is free. What a job raises is only logged."""
         with self._changed:
             self._jobs.append(job)
             if self._idle >= len(self._jobs):
@@ -53,10 +56,13 @@ class ThreadPool:
                 self._working += 1
             try:
                 job()
-            finally:
-                with self._changed:
-                    self._working -= 1
-                    self._idle += 1
+            except BaseException:
+                # Jobs catch what user code raises; what comes here is a bug of ours, and the thread must live on:
+                # it is counted as idle, so another job may be waiting for it.
+                _log.exception("a job on %s failed", threading.current_thread().name)
+            with self._changed:
+                self._working -= 1
+                self._idle += 1
             del job
 
     def waiting(self) -> _Waiting:

@@ -1,0 +1,1 @@
+"""Stepping and history, headless. The panel only calls what is here."""

@@ -1,0 +1,1 @@
+"""What a person sees and does in a cell: the panel, its forms, its static twin."""

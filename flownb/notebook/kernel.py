@@ -1,0 +1,53 @@
+"""Facts about the kernel that this process is: which cell runs, and whether anybody looks."""
+
+from __future__ import annotations
+
+import threading
+from typing import Any
+
+#: Sessions (front ends) whose widgets said hello: proof that somebody looks.
+_hellos: set[str] = set()
+
+
+def parent() -> dict[str, Any]:
+    """The message that the kernel works on in this context; {} outside a kernel."""
+    from IPython import get_ipython
+
+    shell = get_ipython()  # type: ignore[no-untyped-call]
+    kernel = getattr(shell, "kernel", None)
+    return dict(kernel.get_parent() or {}) if kernel is not None else {}
+
+
+def is_cell(message: dict[str, Any]) -> bool:
+    """Whether a message is the execution of a cell, on the main thread: only there may a run show itself."""
+    is_execution = message.get("header", {}).get("msg_type") == "execute_request"
+    return is_execution and threading.current_thread() is threading.main_thread()
+
+
+def cell_key(message: dict[str, Any]) -> str:
+    """The cell that a message executes: its id, or the message where the front end names none."""
+    return str(message.get("metadata", {}).get("cellId") or message.get("header", {}).get("msg_id", ""))
+
+
+def has_front_end() -> bool:
+    """Whether a person may look: the request allows input, or a widget said hello before.
+
+    nbconvert, papermill and nbval execute with input forbidden.
+    """
+    message = parent()
+    session = str(message.get("header", {}).get("session", ""))
+    return bool(message.get("content", {}).get("allow_stdin")) or session in _hellos
+
+
+def said_hello() -> None:
+    """A widget of ours was drawn."""
+    _hellos.add(str(parent().get("header", {}).get("session", "")))
+
+
+def is_last_expression() -> bool:
+    """Whether the display hook shows the cell's last expression just now."""
+    from IPython import get_ipython
+
+    shell = get_ipython()  # type: ignore[no-untyped-call]
+    hook = getattr(shell, "displayhook", None)
+    return getattr(hook, "msg", None) is not None

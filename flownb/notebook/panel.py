@@ -1,0 +1,314 @@
+"""The panel: `RunView` and the forms below it, in one box."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import ipywidgets
+
+from flownb.core.state import RunState
+from flownb.errors import WorkflowError
+from flownb.events import Event
+from flownb.notebook.forms import AnswerForm
+from flownb.notebook.kernel import said_hello
+from flownb.notebook.payload import preview, rows
+from flownb.notebook.questions import OPEN_FORMS, deadline_note, ending_note, form_for
+from flownb.notebook.screen import Screen
+from flownb.notebook.viewmodel import caption, causes, delivery_of
+from flownb.notebook.widget import RunView
+from flownb.requests import Request, find
+
+#: Rows of one `ticks` message.
+CHUNK = 2_500
+_SECONDS_BETWEEN_CHUNKS = 0.06
+
+
+class RunPanel(ipywidgets.VBox):
+    """One run, live, in a cell.
+
+    Made in the cell that shows it; from then on the publisher, on the run's host, makes and changes all widgets.
+    Handlers of messages, on whatever thread they come, only post.
+    """
+
+    def __init__(self, screen: Screen, *, compact: bool) -> None:
+        self.view = RunView(graph=screen.graph(), live={}, compact=compact)
+        super().__init__([self.view], layout=ipywidgets.Layout(width="auto", overflow="visible"))
+        self.add_class("flownb-panel")
+        self._screen = screen
+        self._sent = 0
+        self._forms: dict[int, AnswerForm] = {}
+        self._later: set[int] = set()
+        self._wanted: set[int] = set()
+        self._ended_form: AnswerForm | None = None
+        self._seen: set[tuple[str, int]] = set()
+        self.twin_handle: Any = None
+        self.closed = False
+        self.view.on_msg(self._on_message)
+        screen.want_layout()
+        screen.runner.host.call(self._join)
+
+    def _join(self) -> None:
+        self._screen.panels.append(self)
+        self._screen.changed()
+
+    def _repr_mimebundle_(self, **kwargs: Any) -> dict[str, Any]:
+        bundle = super()._repr_mimebundle_(**kwargs)
+        if bundle is not None:
+            bundle["text/plain"] = f"run {self._screen.run.run_id} of {self._screen.projection.graph.name}"
+        return bundle  # type: ignore[no-any-return]
+
+    # -- down
+
+    def publish(self) -> bool:
+        """Send the live state and the new ticks; whether more is waiting."""
+        if self.closed:
+            return False
+        self._tend_forms()
+        self.view.live = self._screen.live(set(self._forms))
+        rows_now = self._screen.projection.rows
+        if self._sent < len(rows_now):
+            self._send_ticks(self._sent)
+        return self._sent < len(rows_now) or any(form_request.deadline for form_request in self._open_requests())
+
+    def redraw(self) -> None:
+        """The graph was laid out."""
+        if not self.closed:
+            self.view.graph = self._screen.graph()
+
+    def _send_ticks(self, start: int) -> int:
+        projection = self._screen.projection
+        total = len(projection.rows)
+        stop = min(total, start + CHUNK)
+        columns = projection.columns(start, stop)
+        self.view.send(
+            {"kind": "ticks", "run": self._screen.run.run_id, "from": start, "total": total, "cols": columns}
+        )
+        self._sent = max(self._sent, stop)
+        return stop
+
+    def _send_all(self, start: int) -> None:
+        """Everything from a tick on, to a view that has just come, a chunk at a time."""
+        if self.closed or start >= len(self._screen.projection.rows):
+            return
+        stop = self._send_ticks(start)
+        self._screen.runner.host.loop.call_later(_SECONDS_BETWEEN_CHUNKS, self._send_all, stop)
+
+    def publish_twin(self) -> None:
+        """Renew the static twin."""
+        if self.twin_handle is not None and not self.closed:
+            self.twin_handle.update(self._screen.twin())
+
+    # -- forms
+
+    def _open_requests(self) -> list[Request[Any]]:
+        return [request for request in self._screen.run.requests if request.answer_type is not bool]
+
+    def _tend_forms(self) -> None:
+        """Open the forms of the oldest questions, close those of answered ones."""
+        asked = {request.number: request for request in self._open_requests()}
+        changed = False
+        for number in [n for n in self._forms if n not in asked]:
+            self._put_away(self._forms.pop(number), Request(self._screen.runner, self._screen.runner.questions.all[number]))
+            changed = True
+        for number, request in asked.items():
+            form = self._forms.get(number)
+            if form is not None:
+                form.set_note(deadline_note(request))
+            elif self._wants(number):
+                place = f"1 of {len(asked)}" if len(asked) > 1 else ""
+                self._forms[number] = form_for(request, place, on_later=lambda n=number: self._put_off(n))
+                changed = True
+        if changed:
+            self._show_forms()
+
+    def _wants(self, number: int) -> bool:
+        if number in self._wanted:
+            return True
+        return number not in self._later and len(self._forms) < OPEN_FORMS
+
+    def _put_away(self, form: AnswerForm, request: Request[Any]) -> None:
+        """An ended form stays, with who and when, until the next one ends."""
+        form.answered(ending_note(request))
+        if self._ended_form is not None:
+            self._ended_form.close()
+        self._ended_form = form
+
+    def _put_off(self, number: int) -> None:
+        self._screen.runner.host.call(self._close_form, number)
+
+    def _close_form(self, number: int) -> None:
+        self._later.add(number)
+        self._wanted.discard(number)
+        form = self._forms.pop(number, None)
+        if form is not None:
+            self._show_forms()
+            form.close()
+            self._screen.publisher.mark(self)
+
+    def _show_forms(self) -> None:
+        ended = [self._ended_form.box] if self._ended_form is not None else []
+        self.children = (self.view, *ended, *(form.box for form in self._forms.values()))
+
+    # -- up
+
+    def _on_message(self, _: Any, message: dict[str, Any], buffers: Any) -> None:
+        if message.get("kind") == "hello":
+            said_hello()
+        self._screen.runner.host.call(self._handle, message)
+
+    def _handle(self, message: dict[str, Any]) -> None:
+        """One message from a view; (view, id) makes a repeat harmless."""
+        key = str(message.get("view", "")), int(message.get("id", 0))
+        if self.closed or key in self._seen:
+            return
+        self._seen.add(key)
+        handler = _MESSAGES.get(str(message.get("kind")))
+        try:
+            if handler is None:
+                raise WorkflowError(f"This panel does not know {message.get('kind')!r}.")
+            answered = handler(self, message)
+        except Exception as error:  # whatever was refused: in words, in the panel
+            self._reply("error", message, text=f"{type(error).__name__}: {error}")
+            return
+        if answered:
+            self._reply("done", message, seq=self._screen.runner.state.seq)
+
+    def _reply(self, kind: str, message: dict[str, Any], **more: Any) -> None:
+        self.view.send({"kind": kind, "view": message.get("view"), "of": message.get("id"), **more})
+
+    def _on_hello(self, message: dict[str, Any]) -> bool:
+        self._send_all(int(message.get("have", 0)))
+        return False
+
+    def _on_ticks(self, message: dict[str, Any]) -> bool:
+        self._send_all(int(message["from"]))
+        return False
+
+    def _on_bye(self, message: dict[str, Any]) -> bool:
+        return False
+
+    def _on_pause(self, message: dict[str, Any]) -> bool:
+        self._screen.run.pause()
+        return True
+
+    def _on_cont(self, message: dict[str, Any]) -> bool:
+        self._screen.run.cont()
+        return True
+
+    def _on_step(self, message: dict[str, Any]) -> bool:
+        self._screen.run.debug.step(int(message.get("n", 1)))
+        return True
+
+    def _on_cancel(self, message: dict[str, Any]) -> bool:
+        self._screen.run.cancel("stopped in the panel")
+        return True
+
+    def _on_compact(self, message: dict[str, Any]) -> bool:
+        self.view.compact = bool(message.get("on"))
+        return True
+
+    def _on_form(self, message: dict[str, Any]) -> bool:
+        self._wanted.add(int(message["request"]))
+        self._screen.publisher.mark(self)
+        return True
+
+    def _on_answer(self, message: dict[str, Any]) -> bool:
+        runner = self._screen.runner
+        Request(runner, find(runner, message["request"])).answer(message["value"])
+        return True
+
+    def _on_detail(self, message: dict[str, Any]) -> bool:
+        self.view.send({"kind": "detail", "view": message.get("view"), "of": message.get("id"), **self.detail(int(message["seq"]))})
+        return False
+
+    def detail(self, seq: int) -> dict[str, Any]:
+        """What the inspector shows of tick `seq`: `{seq, title, route, payload, state, causes, effects, log}`."""
+        runner, screen = self._screen.runner, self._screen
+        after = runner.history.at(seq)
+        before: RunState | None = runner.history.at(seq - 1) if seq > 1 else None
+        tick = runner.ticks[seq - 1]
+        kind, step, event, _ = caption(tick, before)
+        delivery = delivery_of(tick, before)
+        changes = screen.run._moment(after).diff()
+        log = runner.logs.get(step)
+        return {
+            "seq": seq,
+            "title": event or kind,
+            "route": " ".join(filter(None, (step, kind))),
+            "payload": _payload(tick),
+            "state": [
+                [name, None if old is None else preview(old), None if new is None else preview(new)]
+                for name, (old, new) in changes.items()
+            ],
+            "causes": causes(tick, before),
+            "effects": screen.projection.effects.get(seq, [])[:50],
+            "log": log.text(delivery.id if delivery is not None else None)[-20_000:] if log is not None else "",
+        }
+
+    # -- the end
+
+    def close(self) -> None:
+        """Close every widget of it; the run goes on."""
+        if self.closed:
+            return
+        self.closed = True
+        self._screen.runner.host.call(self._leave)
+        super().close()
+        self.view.close()
+        for form in (*self._forms.values(), *([self._ended_form] if self._ended_form else [])):
+            form.close()
+        self._forms.clear()
+        self.layout.close()
+
+    def _leave(self) -> None:
+        if self in self._screen.panels:
+            self._screen.panels.remove(self)
+        self._screen.publisher.forget(self)
+
+    __hash__ = object.__hash__
+
+
+def _payload(tick: Any) -> list[list[str]]:
+    """The fields of what a tick carries, as previews."""
+    shown: list[list[str]] = []
+    outs = [out for out in (getattr(tick, "out", None), getattr(tick, "answer", None)) if out is not None]
+    wait = getattr(tick, "wait", None)
+    if hasattr(wait, "question"):
+        outs.append(wait.question)
+    outs += list(getattr(tick, "outs", ()))
+    for out in outs[:20]:
+        value = out.value
+        if isinstance(value, Event):
+            prefix = f"{type(value).__name__}." if len(outs) > 1 else ""
+            shown += [[prefix + name, text] for name, text in rows(value)]
+        else:
+            shown.append(["value", preview(value)])
+    if len(outs) > 20:
+        shown.append(["…", f"{len(outs) - 20} more"])
+    changes = getattr(tick, "changes", None)
+    if changes:
+        shown += [[name, preview(out.value)] for name, out in changes.items()]
+    failure = getattr(tick, "failure", None)
+    if failure is not None:
+        shown += [["error", failure.message], ["traceback", failure.traceback]]
+    for name in ("by", "how", "reason", "n"):
+        value = getattr(tick, name, None)
+        if value:
+            shown.append([name, str(value)])
+    return shown
+
+
+_MESSAGES: dict[str, Callable[[RunPanel, dict[str, Any]], bool]] = {
+    "hello": RunPanel._on_hello,
+    "ticks": RunPanel._on_ticks,
+    "bye": RunPanel._on_bye,
+    "detail": RunPanel._on_detail,
+    "pause": RunPanel._on_pause,
+    "cont": RunPanel._on_cont,
+    "step": RunPanel._on_step,
+    "cancel": RunPanel._on_cancel,
+    "compact": RunPanel._on_compact,
+    "form": RunPanel._on_form,
+    "answer": RunPanel._on_answer,
+}

@@ -1,0 +1,182 @@
+"""What all panels of one run share: its projection, its drawing, and who is told of news."""
+
+from __future__ import annotations
+
+import time
+from typing import Any, Protocol
+
+from flownb.core import commands as c
+from flownb.core.reduce import begin, reduce
+from flownb.core.state import RunState, is_ended
+from flownb.core.ticks import RunStarted, Tick
+from flownb.notebook.layout import Layout, lay_out, topological
+from flownb.notebook.payload import preview
+from flownb.notebook.publisher import Publisher, publisher_of
+from flownb.notebook.questions import title_of
+from flownb.notebook.svg import live_svg
+from flownb.notebook.twin import Twin, twin_class
+from flownb.notebook.viewmodel import Projection, counts_line, queue_lines, status_words
+from flownb.run import Run
+from flownb.runtime.threads import pool
+
+
+class Shown(Protocol):
+    """A panel, or a twin alone."""
+
+    def publish(self) -> bool: ...
+
+    def publish_twin(self) -> None: ...
+
+    def redraw(self) -> None: ...
+
+
+class Screen:
+    """One run as its panels show it. Made on whatever thread; everything else happens on the run's host."""
+
+    def __init__(self, run: Run[Any]) -> None:
+        self.run = run
+        self.runner = run._runner
+        self.publisher: Publisher = publisher_of(self.runner.host)
+        self.projection = Projection(self.runner.state)
+        self.layout: Layout | None = None
+        self.panels: list[Shown] = []
+        self.seq = 0
+        self._asked_layout = False
+        self.runner.host.call(self._attach)
+
+    def _attach(self) -> None:
+        """Catch up with what happened, and hear of what happens."""
+        runner = self.runner
+        before: RunState | None = None
+        for tick in list(runner.ticks):
+            if before is None:
+                assert isinstance(tick, RunStarted)
+                state, commands = begin(tick)
+            else:
+                state, commands = reduce(before, tick)
+            self.projection.apply(before, tick, state, commands)
+            before = state
+        runner.observers.append(self._on_tick)
+        runner.listeners.append(self.changed)
+        self.changed()
+
+    def _on_tick(self, before: RunState | None, tick: Tick, after: RunState, commands: list[c.AnyCommand]) -> None:
+        self.projection.apply(before, tick, after, commands)
+
+    def changed(self) -> None:
+        """Something is new: the panels are due."""
+        over = self.runner.end.done() or bool(self.runner.suspended)
+        for panel in self.panels:
+            self.publisher.mark(panel, now=over)
+
+    def want_layout(self) -> None:
+        """Lay the graph out, on a thread: the first WebAssembly call takes a second."""
+        if self._asked_layout:
+            return
+        self._asked_layout = True
+        graph = self.projection.graph
+
+        def work() -> None:
+            layout = lay_out(graph)
+            self.runner.host.call(self._laid_out, layout)
+
+        pool.submit(work)
+
+    def _laid_out(self, layout: Layout | None) -> None:
+        self.layout = layout
+        for panel in self.panels:
+            panel.redraw()
+        self.changed()
+
+    def graph(self) -> dict[str, Any]:
+        """The `graph` trait."""
+        graph, layout = self.projection.graph, self.layout
+        committer = self.runner.committer
+        return {
+            "run": self.run.run_id,
+            "name": graph.name,
+            "hash": graph.hash,
+            "svg": live_svg(graph, layout) if layout is not None else "",
+            "tall": layout.tall if layout is not None else True,
+            "order": topological(graph),
+            "nodes": [{"label": node.label, "shape": node.shape} for node in graph.nodes],
+            "edges": [
+                {"label": e.label, "source": e.source, "target": e.target, "kind": e.kind} for e in graph.edges
+            ],
+            "store": f"kept in {committer.journal.place}" if committer is not None else "kept in memory",
+            "twin": twin_class(self.run.run_id),
+        }
+
+    def live(self, opened: set[int]) -> dict[str, Any]:
+        """The `live` trait.
+
+        Args:
+            opened: Numbers of the questions whose form stands below the panel.
+        """
+        self.seq += 1
+        runner, state = self.runner, self.runner.state
+        over = is_ended(state) or bool(runner.suspended)
+        now = state.at if over else max(state.at, runner.clock.now())
+        status = status_words(state, runner.suspended, runner.blocked)
+        return {
+            "seq": self.seq,
+            "at": time.time(),
+            "status": status,
+            "tick": len(self.projection.rows),
+            "paused": bool(state.gate) and not over,
+            "ended": over,
+            "needs": len(self.run.requests),
+            "elapsed": round(max(0.0, now - state.started_at), 3),
+            "counting": status == "running",
+            "nodes": [list(node) for node in self.projection.nodes],
+            "edges": list(self.projection.edges),
+            "note": counts_line(self.projection, state),
+            "queue": queue_lines(state, (*runner.control, *runner.inbox)),
+            "questions": self._questions(opened),
+            "error": self._error(state),
+            "bye": False,
+        }
+
+    def _questions(self, opened: set[int]) -> list[dict[str, Any]]:
+            return [
+            {
+                "id": str(request.number),
+                "step": request.step,
+                "title": title_of(request),
+                "kind": "bool" if request.answer_type is bool else "form",
+                "open": request.number in opened,
+                "by": self.runner.questions.errors.get(request.number, ""),
+            }
+            for request in self.run.requests
+        ]
+
+    def _error(self, state: RunState) -> dict[str, str] | None:
+        runner = self.runner
+        if runner.suspended or runner.blocked:
+            return {"step": "", "type": status_words(state, runner.suspended, runner.blocked), "text": str(self.run.why())}
+        if state.failure is None:
+            return None
+        step = state.spec.steps[state.failed_step].name if state.failed_step >= 0 else ""
+        name = state.failure.type.rpartition(":")[2].rpartition(".")[2]
+        return {"step": step, "type": name, "text": state.failure.message[:2000]}
+
+    def twin(self) -> Twin:
+        """The static twin of the present state."""
+        runner, questions = self.runner, self.runner.questions
+        answers = [
+            f"{_step_name(runner.state, questions.all[n].step)}: {_short(accepted.answer.value)}"
+            + (f", by {accepted.by}" if accepted.by else " (default)" if accepted.how == "default" else "")
+            + time.strftime(", %H:%M:%S", time.localtime(accepted.at))
+            for n, accepted in questions.accepted.items()
+            if n in questions.all
+        ]
+        status = status_words(runner.state, runner.suspended, runner.blocked)
+        return Twin(self.projection, runner.state, status, self.layout, answers)
+
+
+def _step_name(state: RunState, i: int) -> str:
+    return state.spec.steps[i].name if i >= 0 else "start"
+
+
+def _short(value: Any) -> str:
+    return preview(value)

@@ -1,0 +1,31 @@
+"""A run's twin without a panel, for kernels that nobody looks at."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from flownb.notebook.screen import Screen
+
+
+class Still:
+    """Renews one twin until its run is over."""
+
+    def __init__(self, screen: Screen, handle: Any) -> None:
+        self._screen, self._handle = screen, handle
+        screen.want_layout()
+        screen.runner.host.call(self._join)
+
+    def _join(self) -> None:
+        self._screen.panels.append(self)
+        self._screen.changed()
+
+    def publish(self) -> bool:
+        """There is no live view."""
+        return False
+
+    def publish_twin(self) -> None:
+        """Renew the twin."""
+        self._handle.update(self._screen.twin())
+
+    def redraw(self) -> None:
+        """The twin is drawn as a whole each time."""

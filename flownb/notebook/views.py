@@ -1,0 +1,174 @@
+"""`run.view` and `flow.view`: pictures, and how a run shows itself in the cell that starts it."""
+
+from __future__ import annotations
+
+import base64
+from html import escape
+from typing import Any
+
+from IPython.display import display
+
+from flownb.core.graph import Graph, graph_of
+from flownb.notebook import kernel
+from flownb.notebook.exports import to_dot, to_mermaid
+from flownb.notebook.layout import lay_out
+from flownb.notebook.panel import RunPanel
+from flownb.notebook.screen import Screen
+from flownb.notebook.still import Still
+from flownb.notebook.svg import twin_svg
+from flownb.run import Run
+
+#: Panels shown by a cell, by its id: (execution, panels). Running the cell again closes them.
+_by_cell: dict[str, tuple[str, list[RunPanel]]] = {}
+#: Runs of one cell that show a panel by themselves; a loop of a thousand runs shows no thousand panels.
+PANELS_A_CELL = 3
+
+
+class FlowViews:
+    """Pictures of a definition."""
+
+    def __init__(self, workflow: Any) -> None:
+        self._workflow = workflow
+
+    def _graph(self) -> Graph:
+        return graph_of(self._workflow.definition.spec)
+
+    def to_svg(self) -> str:
+        """The graph as SVG text, nothing reached."""
+        return _svg(self._graph())
+
+    def to_dot(self) -> str:
+        """The graph in Graphviz's language."""
+        return to_dot(self._graph())
+
+    def to_mermaid(self) -> str:
+        """The graph in Mermaid's language."""
+        return to_mermaid(self._graph())
+
+    def graph(self) -> Picture:
+        """The graph as a cell's output."""
+        graph = self._graph()
+        steps = ", ".join(" ".join(node.label.split()) for node in graph.nodes[1:-1])
+        return Picture(_svg(graph), f"workflow {graph.name}: {steps}")
+
+    def _repr_mimebundle_(self, **kwargs: Any) -> dict[str, str]:
+        return self.graph()._repr_mimebundle_()
+
+
+class Picture:
+    """An SVG with its description, as a cell's output; an `<img>`, so that it survives where HTML is sanitised."""
+
+    def __init__(self, svg: str, words: str) -> None:
+        self.svg, self.words = svg, words
+
+    def _repr_mimebundle_(self, **kwargs: Any) -> dict[str, str]:
+        data = base64.b64encode(self.svg.encode("utf-8", "replace")).decode()
+        html = f'<img alt="{escape(self.words)}" src="data:image/svg+xml;base64,{data}">'
+        return {"text/html": html, "text/plain": self.words}
+
+    def __repr__(self) -> str:
+        return self.words
+
+
+def _svg(graph: Graph) -> str:
+    blank = [["idle", "", None] for _ in graph.nodes]
+    return twin_svg(graph, lay_out(graph), blank, [0] * len(graph.edges))
+
+
+class RunViews:
+    """Pictures of a run: `run.view()` is its panel."""
+
+    def __init__(self, run: Run[Any]) -> None:
+        self._run = run
+        self._screen: Screen | None = None
+        self._shown_in: set[str] = set()
+
+    @property
+    def screen(self) -> Screen:
+        """What all panels of this run share."""
+        if self._screen is None:
+            self._screen = Screen(self._run)
+        return self._screen
+
+    def __call__(self, *, full: bool = True) -> None:
+        """Show the panel below the present cell."""
+        self._show(kernel.parent(), full=full)
+
+    def graph(self) -> Picture:
+        """The graph with the present states, as a static picture."""
+        screen = self.screen
+        if screen.layout is None:
+            screen.layout = lay_out(screen.projection.graph)
+        twin = screen.twin()
+        return Picture(twin_svg(screen.projection.graph, screen.layout, screen.projection.nodes, screen.projection.edges), twin.words())
+
+    def show(self, *, full: bool = False) -> None:
+        """Show the panel, unless it is the last expression of the cell that shows it already."""
+        message = kernel.parent()
+        execution = str(message.get("header", {}).get("msg_id", ""))
+        if kernel.is_last_expression() and execution in self._shown_in:
+            return
+        self._show(message, full=full)
+
+    def show_at_start(self, *, full: bool) -> None:
+        """A run shows itself in the cell that starts it; from a thread or a widget's callback it does not, since the
+        output would land in a foreign cell or nowhere."""
+        message = kernel.parent()
+        if not kernel.is_cell(message):
+            return
+        execution = str(message["header"]["msg_id"])
+        shown = _by_cell.get(kernel.cell_key(message))
+        if shown is not None and shown[0] == execution and len(shown[1]) >= PANELS_A_CELL:
+            self._shown_in.add(execution)
+            text = f"run {self._run.run_id} of {self._run._runner.state.spec.name}: run.view() shows its panel"
+            display({"text/plain": text}, raw=True)
+            return
+        self._show(message, full=full)
+
+    def _show(self, message: dict[str, Any], *, full: bool) -> None:
+        screen = self.screen
+        execution = str(message.get("header", {}).get("msg_id", ""))
+        self._shown_in.add(execution)
+        if not kernel.has_front_end():
+            self._show_twin(screen)
+            return
+        panel = RunPanel(screen, compact=not full)
+        _register(kernel.cell_key(message), execution, panel)
+        display(panel)
+        panel.twin_handle = display(screen.twin(), display_id=True)
+
+    def _show_twin(self, screen: Screen) -> None:
+        """Where nobody looks no widget is made: the twin alone, renewed until the run ends."""
+        Still(screen, display(screen.twin(), display_id=True))
+
+    def settle(self) -> None:
+        """Renew the twins now: the cell that awaited the run is about to end, and with it maybe the kernel."""
+        if self._screen is not None:
+            for shown in tuple(self._screen.panels):
+                shown.publish_twin()
+
+    def to_dot(self) -> str:
+        """The graph in Graphviz's language."""
+        return to_dot(self.screen.projection.graph)
+
+    def to_mermaid(self) -> str:
+        """The graph in Mermaid's language."""
+        return to_mermaid(self.screen.projection.graph)
+
+
+def _register(cell: str, execution: str, panel: RunPanel) -> None:
+    """Remember the panel of a cell, and close those of an earlier run of it."""
+    shown = _by_cell.get(cell)
+    if shown is None or shown[0] != execution:
+        for old in shown[1] if shown is not None else ():
+            old.close()
+        shown = _by_cell[cell] = (execution, [])
+    shown[1].append(panel)
+
+
+def show_at_start(run: Run[Any], *, full: bool) -> None:
+    """Called by a run that begins in a kernel."""
+    run.view.show_at_start(full=full)
+
+
+__all__ = ["FlowViews", "Picture", "RunViews", "show_at_start"]

@@ -1,0 +1,31 @@
+"""The user's state as its own run sees it: with the writes that are on their way to the journal."""
+
+from __future__ import annotations
+
+from flownb.core.ticks import StateWritten
+from flownb.core.values import Out
+from flownb.runtime.turns import Turns
+
+
+class UserState:
+    """Writes are put, not awaited: a paused run's steps go on and read what they wrote (R5.15)."""
+
+    def __init__(self) -> None:
+        #: Put and not admitted yet, by the identity of their changes: a tick that waited is stamped anew.
+        self._writes: dict[int, StateWritten] = {}
+        #: Edits come one after the other.
+        self.edits = Turns()
+
+    def put(self, tick: StateWritten) -> None:
+        self._writes[id(tick.changes)] = tick
+
+    def admitted(self, tick: StateWritten) -> None:
+        self._writes.pop(id(tick.changes), None)
+
+    def over(self, user: dict[str, Out]) -> dict[str, Out]:
+        """The journalled state with the writes on top."""
+        for tick in tuple(self._writes.values()):
+            user = {**user, **tick.changes}
+            for name in tick.dropped:
+                user.pop(name, None)
+        return user

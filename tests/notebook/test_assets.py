@@ -1,0 +1,85 @@
+"""The script and style sheet that every widget sends to the page."""
+
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from flownb.notebook import assets
+
+STATIC = Path(assets.__file__).parent / "static"
+
+
+def test_the_pasted_script_has_no_import_and_one_default_export() -> None:
+    """anywidget loads it from a blob, where relative imports fail."""
+    script = assets.script()
+    assert re.findall(r"^\s*export\b.*$", script, re.MULTILINE) == ["export default { render };"]
+    assert not re.search(r"^\s*import\b", script, re.MULTILINE)
+
+
+def test_every_module_is_pasted_after_those_it_uses() -> None:
+    """A file that is forgotten or stands too early would be missing at run time only."""
+    assert sorted(assets.MODULES) == sorted(path.name for path in STATIC.glob("*.mjs"))
+    for place, name in enumerate(assets.MODULES):
+        used = re.findall(r'^import [^;]*from "\./([\w.]+)";', (STATIC / name).read_text(), re.MULTILINE)
+        assert set(used) <= set(assets.MODULES[:place]), name
+
+
+def test_the_pasted_script_is_valid_javascript(tmp_path: Path) -> None:
+    """Modules share one scope once they are pasted, so no two may use one name."""
+    node = shutil.which("node")
+    assert node, "Node is needed for the tests of the panel."
+    (tmp_path / "pasted.mjs").write_text(assets.script())
+    ran = subprocess.run([node, "--check", str(tmp_path / "pasted.mjs")], check=False, capture_output=True, text=True)
+    assert ran.returncode == 0, ran.stderr
+
+
+def test_pasting_leaves_out_comments_only(tmp_path: Path) -> None:
+    """The pasted script exports the same view as the modules do."""
+    node = shutil.which("node")
+    assert node, "Node is needed for the tests of the panel."
+    (tmp_path / "pasted.mjs").write_text(assets.script())
+    code = (
+        f"const a = (await import('{tmp_path}/pasted.mjs')).default;"
+        f"const b = (await import('{STATIC}/view.mjs')).default;"
+        "const bare = (f) => f.toString().replace(/\\/\\*\\*? @[^*]*\\*\\/ ?|^\\s*(\\/\\*\\*.*\\*\\/|\\/\\/.*)$/gm, '')"
+        ".replace(/\\/\\*\\*[\\s\\S]*?\\*\\//g, '').replace(/\\s+/g, '');"
+        "console.log(Object.keys(a).join(), bare(a.render) === bare(b.render))"
+    )
+    ran = subprocess.run([node, "--input-type=module", "-e", code], capture_output=True, text=True, check=True)
+    assert ran.stdout.split() == ["render", "true"]
+
+
+@pytest.mark.parametrize("path", sorted(STATIC.glob("*.mjs")), ids=lambda p: p.name)
+def test_no_module_writes_markup_or_reaches_the_network(path: Path) -> None:
+    """User text goes through textContent; the panel works offline."""
+    source = path.read_text()
+    for word in ("innerHTML", "outerHTML", "insertAdjacentHTML", "document.write", "eval(", "fetch(", "XMLHttpRequest"):
+        assert word not in source
+    assert set(re.findall(r"https?://[^\s\"']+", source)) <= {"http://www.w3.org/2000/svg"}
+    assert source.startswith("// @ts-check\n")
+
+
+def test_the_style_sheet_reaches_the_network_for_nothing_and_styles_only_ours() -> None:
+    """Every rule is tied to the panel, its form box or the state of the kernel round them."""
+    style = assets.style()
+    assert "url(" not in style
+    assert "@import" not in style
+    assert style.count("{") == style.count("}")
+    selectors = [s.strip() for s in re.findall(r"([^{}]+)\{", style)]
+    ours = re.compile(r"\.flownb|@container|@media|@keyframes|^from$")
+    assert [s for s in selectors if not ours.search(s)] == []
+
+
+def test_the_states_of_script_style_and_python_are_the_same() -> None:
+    """A tick carries the index of a state, a node its class."""
+    from flownb.notebook.svg import STATES
+
+    listed = re.search(r"const STATES = (\[[^\]]*\])", assets.script())
+    assert listed is not None
+    assert tuple(re.findall(r'"(\w+)"', listed[1])) == STATES
+    for state in STATES:
+        assert f"--fl-{state}-f:" in assets.style()
+        assert f".s-{state}" in assets.style()
