@@ -87,7 +87,7 @@ class Context(Generic[S]):
         runner = worker.runner
         check_target(runner, ev, step)
         now = runner.clock.now()
-        out = out_of(copied(ev), runner.definition, now)
+        out = runner.checked(out_of(copied(ev), runner.definition, now))
         d = worker.delivery
         runner.post(EventsSent(now, worker.step.name, d.id, d.start, (out,), step))
 
@@ -97,7 +97,7 @@ class Context(Generic[S]):
         worker.check()
         runner, d = worker.runner, worker.delivery
         now = runner.clock.now()
-        runner.post(StreamWritten(now, worker.step.name, d.id, d.start, out_of(copied(ev), runner.definition, now)))
+        runner.post(StreamWritten(now, worker.step.name, d.id, d.start, runner.checked(out_of(copied(ev), runner.definition, now))))
 
     def progress(self, done: float, total: float | None = None, label: str = "") -> None:
         """Say how far this delivery is; the step's bar is the sum over its deliveries."""
@@ -149,7 +149,7 @@ class Context(Generic[S]):
         asked = Question(prefix=question, answer=_name(answer)) if isinstance(question, str) else question
         now = runner.clock.now()
         due_at = None if timeout is None else now + timeout
-        out = out_of(copied(asked), runner.definition, now)
+        out = runner.checked(out_of(copied(asked), runner.definition, now))
         wait = AskWait(out, due_at, None if default is None else value_out(default))
         what = f"the answer to {type(asked).__name__}"
         waited = worker.wait(what, wait)
@@ -250,7 +250,7 @@ class State(Generic[S]):
         worker = self._worker
         worker.check()
         runner, d = worker.runner, worker.delivery
-        outs: dict[str, Out] = {name: value_out(value) for name, value in changes.items()}
+        outs: dict[str, Out] = {name: runner.checked(value_out(value)) for name, value in changes.items()}
         runner.write_state(StateWritten(runner.clock.now(), worker.step.name, d.id, d.start, outs, dropped))
 
 

@@ -112,7 +112,8 @@ class WrongLoop(WorkflowRuntimeError):
 
 
 class StepFailure(WorkflowError):
-    """A step failed in another process or an earlier kernel: only the words of its exception are left."""
+    """A step failed with an exception that cannot be raised here as it was: it happened in another process or an
+    earlier kernel and only its words are left, or it is a CancelledError of the step's own, then the cause."""
 
 
 class StepLost(WorkflowError):

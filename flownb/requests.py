@@ -191,7 +191,7 @@ def answer_request(runner: Runner, opened: OpenRequest, answer: Any, by: str | N
         RequestClosed: The question is closed otherwise.
     """
     value = validated(answer_type(runner, opened), answer, fields)
-    out = value_out(value)
+    out = runner.checked(value_out(value))
     who = options.user if by is None else by
     with runner.questions.door:
         before = runner.questions.accepted.get(opened.id)

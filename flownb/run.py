@@ -346,7 +346,7 @@ class Run(Generic[R]):
         check_target(runner, ev, step)
         now = runner.clock.now()
         handle: Pending[None] = Pending("the event's admission", runner.host.loop)
-        tick = EventArrived(now, out_of(copied(ev), runner.definition, now), step)
+        tick = EventArrived(now, runner.checked(out_of(copied(ev), runner.definition, now)), step)
 
         def put() -> None:
             def told() -> None:

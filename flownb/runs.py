@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from flownb.errors import WorkflowConfigurationError
 from flownb.events import newest
 from flownb.runtime.commit import Committer
 from flownb.runtime.host import in_kernel
-from flownb.store.journal import Journal, MemoryJournal, RunRow
+from flownb.store.journal import MemoryJournal, RunRow
 
 _open: dict[str, Store] = {}
 
@@ -23,23 +23,19 @@ class Store:
             journal).
     """
 
-    def __init__(self, place: str | Path, *, unserializable: str = "error") -> None:
-        self._committer = Committer(_journal(str(place), unserializable))
-
-    @property
-    def journal(self) -> Journal:
-        return self._committer.journal
+    def __init__(self, place: str | Path, *, unserializable: Literal["error", "live"] = "error") -> None:
+        self._committer = _committer(str(place), unserializable)
 
     @property
     def place(self) -> str:
         """Where it is, in words."""
-        return self.journal.place
+        return self._committer.journal.place
 
     def runs(self, *, status: str | None = None, workflow: str | None = None) -> list[RunRow]:
         """The runs, the newest first."""
         return [
             row
-            for row in self.journal.runs()
+            for row in self._committer.journal.runs()
             if (status is None or row.status == status) and (workflow is None or row.workflow == workflow)
         ]
 
@@ -49,26 +45,35 @@ class Store:
         Raises:
             RunNotFound: No such run.
         """
-        return list(self.journal.read(run_id, from_, to))
+        return list(self._committer.journal.read(run_id, from_, to))
 
     def close(self) -> None:
-        self.journal.close()
+        """Close the file. Runs that are still driven cannot write any more."""
+        self._committer.journal.close()
 
     def __repr__(self) -> str:
-        return f"<Store {self.place}: {len(self.journal.runs())} runs>"
+        return f"<Store {self.place}: {len(self.runs())} runs>"
 
 
-def _journal(place: str, unserializable: str) -> Journal:
+def _committer(place: str, unserializable: Literal["error", "live"]) -> Committer:
     if place == ":memory:":
-        return MemoryJournal()
+        return Committer(MemoryJournal())
     if "://" in place:
         raise WorkflowConfigurationError(
             f"{place.split('://')[0]!r} stores are not there yet; give a path or ':memory:'."
         )
     from flownb.store.codec import Codec
-    from flownb.store.sqlite import SqliteJournal
+    from flownb.store.sqlite import SqliteJournal, open_default
 
-    return SqliteJournal(place, Codec(newest, unserializable=unserializable))
+    codec = Codec(newest, unserializable)
+    path = Path(place)
+    journal = open_default(path.parent, codec) if path == _default_place() else SqliteJournal(path, codec)
+    return Committer(journal, codec.check if unserializable == "error" else None)
+
+
+def _default_place() -> Path:
+    """The store of a notebook."""
+    return Path.cwd() / ".flownb" / "runs.db"
 
 
 def store_for(wish: Any) -> Store | None:
@@ -79,21 +84,11 @@ def store_for(wish: Any) -> Store | None:
     if wish is not None:
         place = str(wish)
         return _cached(place if place == ":memory:" else str(Path(place).resolve()), "error")
-    if in_kernel():
-        return _default(Path.cwd() / ".flownb")
-    return None
+    return _cached(str(_default_place()), "live") if in_kernel() else None
 
 
-def _cached(place: str, unserializable: str) -> Store:
+def _cached(place: str, unserializable: Literal["error", "live"]) -> Store:
     found = _open.get(place)
     if found is None:
         found = _open[place] = Store(place, unserializable=unserializable)
     return found
-
-
-def _default(folder: Path) -> Store:
-    folder.mkdir(exist_ok=True)
-    ignore = folder / ".gitignore"
-    if not ignore.exists():
-        ignore.write_text("*\n")
-    return _cached(str(folder / "runs.db"), "live")

@@ -311,6 +311,7 @@ class Launcher(Generic[R]):
             make_context=_context_for,
             quiet_output=in_kernel(),
         )
+        runner.checked(started.out)
         if settings.state:
             runner.set_first_state(settings.state)
         run: Run[R] = Run(runner, workflow, settings)

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from flownb.core.state import shown_status
 from flownb.core.ticks import EventArrived, RequestAnswered, RunStarted
+from flownb.core.values import Out
 from flownb.errors import NotStorable
 from flownb.store.journal import Append, Journal
 
@@ -18,8 +21,10 @@ _ACKNOWLEDGED = (RunStarted, EventArrived, RequestAnswered)
 class Committer:
     """Writes turns into one journal."""
 
-    def __init__(self, journal: Journal) -> None:
+    def __init__(self, journal: Journal, check: Callable[[Out], None] | None = None) -> None:
         self.journal = journal
+        #: Raises NotStorable for a value that the journal refuses: asked before a tick is made of it (R6.12).
+        self.check = check
 
     def commit(self, runners: list[Runner]) -> None:
         """Append what each runner admitted; a run whose append fails is put back as it was (R1.16).
@@ -40,5 +45,5 @@ class Committer:
 
     def _write(self, runners: list[Runner]) -> None:
         durable = any(runner.ended or any(type(tick) in _ACKNOWLEDGED for tick in runner.batch) for runner in runners)
-        entries = [Append(runner.run_id, runner.before_seq, runner.batch) for runner in runners]
+        entries = [Append(runner.run_id, runner.before_seq, runner.batch, shown_status(runner.state)) for runner in runners]
         self.journal.append(entries, durable=durable)

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import traceback
+import warnings
+from collections.abc import Sequence
+from pathlib import Path
 from types import TracebackType
 from typing import Any
 
@@ -11,6 +15,10 @@ from flownb.definition import Definition, Step
 from flownb.errors import EventOutdated, WorkflowRuntimeError
 from flownb.events import Event, InputRequiredEvent, key_of, seconds_until
 from flownb.runtime.copying import copied
+
+
+#: Files of the engine itself, in tracebacks.
+_PACKAGE = str(Path(__file__).parents[1]) + os.sep
 
 
 def out_of(event: Event, definition: Definition, now: float) -> Out:
@@ -49,7 +57,7 @@ def outs_of(result: Any, step: Step, definition: Definition, now: float) -> tupl
         return (), False
     if isinstance(result, Event):
         return (out_of(result, definition, now),), False
-    if isinstance(result, (list, tuple)) and all(isinstance(item, Event) for item in result):
+    if isinstance(result, Sequence) and all(isinstance(item, Event) for item in result) and result != "":
         return tuple([out_of(item, definition, now) for item in result]), True
     raise WorkflowRuntimeError(_wrong_result(result, step), step=step.name)
 
@@ -57,7 +65,7 @@ def outs_of(result: Any, step: Step, definition: Definition, now: float) -> tupl
 def _wrong_result(result: Any, step: Step) -> str:
     expected = [key_of(c) for c in step.gives.events] + [f"list[{key_of(c)}]" for c in step.gives.lists]
     found = key_of(type(result))
-    if isinstance(result, (list, tuple)):
+    if isinstance(result, Sequence) and not isinstance(result, (str, bytes)):
         wrong = next(item for item in result if not isinstance(item, Event))
         found = f"{type(result).__name__} with a {key_of(type(wrong))} in it"
     alike = [key for key in expected if key.rpartition(":")[2] == found.rpartition(":")[2]]
@@ -100,6 +108,15 @@ def current(out: Out, definition: Definition) -> Any:
         ) from error
 
 
+def shown(out: Out, definition: Definition) -> Any:
+    """The value for somebody who only looks: of the newest class if it fits, else as it is, with a warning (R2.49)."""
+    try:
+        return current(out, definition)
+    except EventOutdated as error:
+        warnings.warn(f"{error} It is shown as it is.", stacklevel=3)
+        return out.value
+
+
 def failure_of(error: BaseException) -> Failure:
     """What is kept of an exception: type, message, and the traceback from the user's first line on."""
     kind = type(error)
@@ -110,7 +127,7 @@ def failure_of(error: BaseException) -> Failure:
 def user_part(frames: TracebackType | None) -> TracebackType | None:
     """A traceback without the engine's frames on top of it."""
     here = frames
-    while here is not None and here.tb_next is not None and "/flownb/" in here.tb_frame.f_code.co_filename:
+    while here is not None and here.tb_next is not None and here.tb_frame.f_code.co_filename.startswith(_PACKAGE):
         here = here.tb_next
     return here
 

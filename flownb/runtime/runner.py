@@ -7,6 +7,7 @@ import logging
 from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Literal
 
 from msgspec.structs import replace
@@ -32,11 +33,12 @@ from flownb.core.ticks import (
 )
 from flownb.core.values import Out
 from flownb.definition import Definition
+from flownb.errors import EngineLost
 from flownb.events import RequestClosedEvent
 from flownb.runtime import capture
 from flownb.runtime.clock import Clock, Handle
 from flownb.runtime.commit import Committer
-from flownb.runtime.host import Host
+from flownb.runtime.host import LOST, Host
 from flownb.runtime.pending import Pending
 from flownb.runtime.questions import Questions
 from flownb.runtime.results import out_of, value_out
@@ -159,6 +161,18 @@ class Runner:
         """A tick arrived, on whatever thread."""
         self.host.call(self.put, tick)
 
+    def checked(self, *outs: Out) -> Out:
+        """The first of some values, all of which the journal can hold; asked before a tick is made of them (R6.12).
+
+        Raises:
+            NotStorable: Names event and field.
+        """
+        check = self.committer.check if self.committer is not None else None
+        if check is not None:
+            for out in outs:
+                check(out)
+        return outs[0]
+
     def write_state(self, tick: StateWritten) -> None:
         """A step writes; its own run sees it at once, the journal when it is admitted."""
         self.user.put(tick)
@@ -200,9 +214,12 @@ class Runner:
             before = state
             try:
                 state, commands = reduce(state, tick)
-            except Exception as error:  # a bug of ours: the tick is not appended (R1.19)
-                self._suspend(error, f" at {type(tick).__name__} after tick {state.seq}")
-                break
+            except Exception as error:  # a bug of ours: neither this tick nor its turn is appended (R1.19)
+                where = f" at {type(tick).__name__} after tick {state.seq}"
+                (control if is_control(tick) else inbox).appendleft(tick)
+                self._undo()
+                self._suspend(error, where)
+                return
             batch.append(tick)
             seen.append((before, tick, state, commands))
             if self.stops:
@@ -220,15 +237,19 @@ class Runner:
                 self.stops.remove(entry)
                 if seen[2].status not in ENDED:
                     self.control.append(GateClosed(seen[2].at, "breakpoint"))
-                self.tell_once(lambda told=told: told(True))
+                self.tell_once(partial(told, True))
 
-    def take_back(self, error: BaseException, *, lasting: bool) -> None:
-        """The append failed: the turn did not happen. Its ticks stand at the head of the inbox again (R1.16)."""
+    def _undo(self) -> None:
+        """The turn did not happen: its ticks stand at the head of the inbox again."""
         for tick in reversed(self.batch):
             (self.control if is_control(tick) else self.inbox).appendleft(tick)
         self.state = self._before
         self.batch.clear()
         self._seen.clear()
+
+    def take_back(self, error: BaseException, *, lasting: bool) -> None:
+        """The append failed, so the turn did not happen (R1.16)."""
+        self._undo()
         self.blocked = f"{type(error).__name__}: {error}"
         if lasting:
             self._suspend(error, "")
@@ -266,6 +287,10 @@ class Runner:
         before, tick, state, commands = entry
         self.ticks.append(tick)
         self.history.note(state, tick)
+        # First what the engine remembers: a plain step that the commands start runs at once, on its thread, and may ask.
+        after = _AFTER.get(type(tick))
+        if after is not None:
+            after(self, before, tick, state)
         n = 0
         for command in commands:
             kind = type(command)
@@ -277,9 +302,6 @@ class Runner:
                 n += 1
             else:
                 _ACTIONS[kind](self, command)
-        after = _AFTER.get(type(tick))
-        if after is not None:
-            after(self, before, tick, state)
         for observer in self.observers:
             try:
                 observer(before if before.seq else None, tick, state, commands)
@@ -394,7 +416,11 @@ class Runner:
         self.error = error
         self._put_down()
         self.tell()
-        self.host.loop.call_soon(self.end.reject, error)
+        self.host.loop.call_soon(self._end_badly, error)
+
+    def _end_badly(self, error: BaseException) -> None:
+        self.end.reject(error)
+        self.tell()
 
     def stop_driving(self) -> None:
         """The process ends: fence the steps off; nothing is journalled of it (R1.21)."""
@@ -402,14 +428,24 @@ class Runner:
             self.suspended = "the process ends"
             self._put_down()
 
+    def notice_loss(self) -> None:
+        """On any thread: if the host's loop is gone, so that nothing drives the run, say so (R5.5)."""
+        if self.host.is_lost() and not self.suspended and not self.ended:
+            self.suspended = LOST
+            self.error = EngineLost(f"Run {self.run_id!r}: {LOST}", run_id=self.run_id)
+            self._put_down()
+            self._end_badly(self.error)
+
     def _put_down(self) -> None:
+        if self not in self.host.runners:
+            return
+        self.host.runners.discard(self)
         for handle in self.timers.values():
             handle.cancel()
         self.timers.clear()
         workers, self.workers = self.workers, {}
         for worker in workers.values():
             worker.stop()
-        self.host.runners.discard(self)
         capture.end()
 
     # -- output of steps

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from contextvars import Context
 from typing import TYPE_CHECKING, Any
 
@@ -10,10 +11,10 @@ from flownb.core.state import Delivery, Wake
 from flownb.core.ticks import StepFailed, StepFinished, WaitOpened, WaitWithdrawn
 from flownb.definition import Step
 from flownb.definition.steps import arguments
-from flownb.errors import AttemptOver, StepLost
+from flownb.errors import AttemptOver, EngineLost, StepFailure, StepLost
 from flownb.runtime.capture import sink
 from flownb.runtime.pending import Pending
-from flownb.runtime.results import delivered, failure_of, outs_of
+from flownb.runtime.results import delivered, failure_of, outs_of, user_part
 from flownb.runtime.threads import pool
 
 if TYPE_CHECKING:
@@ -63,6 +64,8 @@ class Worker:
             result = await self._call()
             now = runner.clock.now()
             outs, fan = outs_of(result, self.step, runner.definition, now)
+            if outs and runner.committer is not None:
+                runner.checked(*outs)
         except AttemptOver:
             return
         except (
@@ -87,12 +90,20 @@ class Worker:
             result = self._call()
             now = runner.clock.now()
             outs, fan = outs_of(result, self.step, runner.definition, now)
+            if outs and runner.committer is not None:
+                runner.checked(*outs)
         except AttemptOver:
             return
         except BaseException as error:  # also SystemExit: it would end the thread without a word
-            runner.host.call(self._fail, error)
+            self._hand_in(self._fail, error)
             return
-        runner.host.call(self._finish, StepFinished(now, self.step.name, d.id, d.start, outs, fan))
+        self._hand_in(self._finish, StepFinished(now, self.step.name, d.id, d.start, outs, fan))
+
+    def _hand_in(self, take: Callable[[Any], None], what: Any) -> None:
+        try:
+            self.runner.host.call(take, what)
+        except EngineLost:  # its loop is closed: the attempt stays in progress for the next driver (R1.21)
+            self.fenced = True
 
     def _finish(self, tick: StepFinished) -> None:
         if not self.fenced:
@@ -102,8 +113,20 @@ class Worker:
         if self.fenced:
             return
         runner, d = self.runner, self.delivery
-        runner.errors[d.id] = error
-        runner.put(StepFailed(runner.clock.now(), self.step.name, d.id, d.start, failure_of(error)))
+        failure = failure_of(error)
+        if isinstance(error, asyncio.CancelledError):
+            error = self._cancelled(error)
+        told = f"In step {self.step.name!r} of run {runner.run_id!r}, attempt {d.attempt}."
+        if told not in getattr(error, "__notes__", ()):
+            error.add_note(told)
+        runner.errors[d.id] = error.with_traceback(user_part(error.__traceback__))
+        runner.put(StepFailed(runner.clock.now(), self.step.name, d.id, d.start, failure))
+
+    def _cancelled(self, error: BaseException) -> StepFailure:
+        """Raised as it is, it would look to whoever awaits the run as if he himself were cancelled."""
+        lost = StepFailure(f"Step {self.step.name!r} raised CancelledError by itself.", step=self.step.name)
+        lost.__cause__ = error.with_traceback(user_part(error.__traceback__))
+        return lost
 
     def lose(self, reason: str) -> None:
         """The step could not be started (R1.17)."""

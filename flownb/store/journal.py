@@ -23,6 +23,9 @@ class Append:
     run_id: str
     after: int
     ticks: Sequence[AnyTick]
+    #: The run's status after these ticks, as people read it (`shown_status`). A store that is not told folds the
+    #: journal whenever it lists the run.
+    status: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +97,7 @@ class MemoryJournal:
                     expected=entry.after,
                     found=last,
                 )
-        for entry in entries:
+        for entry in filter(lambda entry: entry.ticks, entries):
             self._runs.setdefault(entry.run_id, []).extend(entry.ticks)
 
     def read(self, run_id: str, start: int = 1, stop: int | None = None) -> list[AnyTick]:

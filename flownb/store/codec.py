@@ -1,0 +1,227 @@
+"""Ticks to rows of a journal and back, exactly: R1.45, R1.46.
+
+    StepFinished(at, "load", 1, 1, (Out("m:Row", Row(no=1)),))
+    -> "StepFinished", b'{"step":"load","delivery":1,"start":1,"outs":[{"t":"m:Row","v":1,"d":{"no":1}}]}'
+
+A journal may come from somebody else: its keys are looked up among the classes of this process and never imported,
+and reading runs no validator and no `__init__`. What is of no known class is read as `UnknownEvent`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from math import isfinite
+from typing import Any, cast
+
+import msgspec
+from msgspec import Struct
+
+from flownb.core import ticks
+from flownb.core.ticks import AnyTick, Tick
+from flownb.core.values import Limit, Out
+from flownb.errors import JournalDamaged, NotStorable
+from flownb.store.marks import LiveTable, UnknownEvent
+from flownb.store.paths import path_to
+from flownb.store.reader import Reader
+from flownb.store.shapes import Shape, Shapes, UnknownClass, class_key
+from flownb.store.wire import TickForm, WireLimit, WireOut
+from flownb.store.writer import PLAIN, PLAIN_OR_FLOAT, NoCodec, OnUnstorable, Writer
+
+#: Begins a body whose text holds lone surrogates, which no UTF-8 has: JSON text, once more escaped.
+_ESCAPED = b'{"$escaped":'
+
+
+class Codec:
+    """Between ticks and what a store keeps of them.
+
+    Args:
+        classes: The class that a key (`module:qualname`) means now, None if this process has not defined one.
+        unserializable: What becomes of a value that has no codec: "error" refuses the tick; "live" keeps the value
+            in memory as long as this codec, and marks it in the journal. Secrets are always kept so.
+    """
+
+    def __init__(self, classes: Callable[[str], type | None], unserializable: OnUnstorable = "error") -> None:
+        self._shapes = Shapes(classes)
+        live = LiveTable()
+        self._writer = Writer(self._shapes, live, unserializable)
+        self._reader = Reader(self._shapes, live)
+        self._encoder = msgspec.json.Encoder()
+        self._forms = {
+            kind.__name__: TickForm(kind, self._to_wire, self._from_wire) for kind in (*ticks.CONTROL, *ticks.WORK)
+        }
+        # Off while a body is written for the second time, with a look at every int.
+        self._fast = True
+
+    def encode(self, tick: AnyTick) -> tuple[str, bytes]:
+        """Kind and body of a tick; the body has all its fields but `at`.
+
+        Raises:
+            NotStorable: A value has no codec; `kind`, `step`, `event` and `field` say where.
+        """
+        form = self._forms[type(tick).__name__]
+        try:
+            return form.name, self._encoder.encode(form.to_wire(tick))
+        except _NotStorableOut as error:
+            raise _not_storable(tick, error) from error
+        except ValueError:  # lone surrogates, or an int of more digits than Python prints
+            return form.name, self._encode_with_care(form, tick)
+
+    def check(self, out: Out) -> None:
+        """Find out before a tick is made whether a value can be written (R6.12).
+
+        Raises:
+            NotStorable: It cannot; `event` and `field` say where.
+        """
+        try:
+            self._to_wire(out)
+        except _NotStorableOut as error:
+            raise _not_storable(None, error) from error
+
+    def decode(self, seq: int, at: float, kind: str, body: bytes) -> AnyTick:
+        """The tick of a row.
+
+        Raises:
+            JournalDamaged: It cannot be read; `seq` and `reason` say what is wrong.
+        """
+        form = self._forms.get(kind)
+        if form is None:
+            raise _damaged(seq, f"{kind!r} is no kind of tick")
+        if type(at) is not float or not isfinite(at):
+            raise _damaged(seq, f"{at!r} is no time")
+        try:
+            if body.startswith(_ESCAPED):
+                wire = form.parse_tree(_unescaped(body))
+            else:
+                wire = form.parse(body)
+            return cast(AnyTick, form.from_wire(at, wire))
+        except (msgspec.MsgspecError, *Reader.MALFORMED) as error:
+            raise _damaged(seq, f"its {kind} cannot be read: {str(error) or type(error).__name__}") from error
+
+    def _encode_with_care(self, form: TickForm, tick: Tick) -> bytes:
+        self._fast = False
+        try:
+            wire = form.to_wire(tick)
+        finally:
+            self._fast = True
+        try:
+            return self._encoder.encode(wire)
+        except UnicodeEncodeError:
+            return _escaped(wire)
+
+    # One value.
+
+    def _to_wire(self, out: Out) -> WireOut:
+        value = out.value
+        shape = self._shapes.by_key.get(out.key)
+        if shape is None or shape.kind is not type(value):
+            shape = self._shapes.of(type(value))
+        if shape is None or not shape.is_model or shape.key != out.key or out.role == "value":
+            return self._plain_to_wire(out)
+        if self._fast and out.limit is None:
+            fields = value.__dict__
+            if (  # the common event: nothing in it but declared fields, all given, all plain
+                fields.keys() == shape.names
+                and not value.__pydantic_extra__
+                and not value.__pydantic_private__
+                and value.__pydantic_fields_set__ == shape.names
+            ):
+                for part in fields.values():
+                    kind = type(part)
+                    if kind not in PLAIN and not (kind is float and isfinite(part)):
+                        break
+                else:
+                    return WireOut(out.key, shape.version, fields, None, None, None, None, out.role, out.bases)
+        return self._model_to_wire(out, shape)
+
+    def _model_to_wire(self, out: Out, shape: Shape) -> WireOut:
+        try:
+            parts = self._writer.parts(shape.take_apart(out.value))
+        except NoCodec as error:
+            raise _NotStorableOut(out, error, path_to(out.value, error.value, self._shapes)) from error
+        limit = self._limit_to_wire(out.limit)
+        return WireOut(out.key, shape.version, **parts, role=out.role, bases=out.bases, limit=limit)
+
+    def _plain_to_wire(self, out: Out) -> WireOut:
+        value, limit = out.value, self._limit_to_wire(out.limit)
+        if type(value) is UnknownEvent:
+            parts = (value.data, value.extra, value.private, value.other, value.fields_set)
+            return WireOut(out.key, value.version, *parts, role=out.role, bases=out.bases, limit=limit)
+        try:
+            data = self._writer.field(value)
+        except NoCodec as error:
+            raise _NotStorableOut(out, error, path_to(value, error.value, self._shapes)) from error
+        return WireOut(out.key, 0, data, role=out.role, bases=out.bases, limit=limit)
+
+    def _limit_to_wire(self, limit: Limit | None) -> WireLimit | None:
+        if limit is None:
+            return None
+        return WireLimit(limit.due_at, None if limit.default is None else self._to_wire(limit.default))
+
+    def _from_wire(self, wire: WireOut) -> Out:
+        limit = None
+        if wire.limit is not None:
+            default = wire.limit.default
+            limit = Limit(wire.limit.due_at, None if default is None else self._from_wire(default))
+        return Out(wire.t, self._value(wire), wire.role, wire.bases, limit)
+
+    def _value(self, wire: WireOut) -> Any:
+        reader = self._reader
+        reader.event, reader.at_field = wire.t, ""
+        try:
+            if wire.v == 0:
+                return reader.data(wire.d)
+            shape = self._shapes.named(wire.t)
+            if wire.v != shape.version:
+                raise UnknownClass(
+                    f"It was written by version {wire.v} of {wire.t!r}; here is version {shape.version}."
+                )
+            if shape.is_simple and _is_plain(wire, shape):
+                return shape.from_fields(wire.d)
+            return reader.instance(shape, wire.d, wire.x, wire.p, wire.a, wire.s)
+        except UnknownClass as error:
+            reason = str(error)
+        return UnknownEvent(wire.t, wire.v, wire.d, reason, wire.x, wire.p, wire.a, wire.s)
+
+
+def _is_plain(wire: WireOut, shape: Shape) -> bool:
+    if wire.x is not None or wire.a is not None or wire.s is not None or wire.p is not None:
+        return False
+    d = wire.d
+    return type(d) is dict and d.keys() == shape.names and PLAIN_OR_FLOAT.issuperset(map(type, d.values()))
+
+
+class _NotStorableOut(Exception):
+    """A value of a tick has no codec; not seen outside."""
+
+    def __init__(self, out: Out, error: NoCodec, path: str) -> None:
+        super().__init__(str(error))
+        self.out, self.error, self.path = out, error, path
+
+
+def _not_storable(tick: Tick | None, found: _NotStorableOut) -> NotStorable:
+    step = getattr(tick, "step", None)
+    by = f" of step {step!r}" if step else ""
+    where = f"field {found.path!r} of event {found.out.key!r}{by}" if found.path else f"a value{by}"
+    return NotStorable(
+        f"A journal cannot hold {where}: it {found.error}. Put something in the event that can be written (the data "
+        'itself, a path, an id), or choose unserializable="live" to keep such values in memory only.',
+        kind="" if tick is None else type(tick).__name__,
+        step=step,
+        event=found.out.key,
+        field=found.path,
+        type=class_key(type(found.error.value)),
+    )
+
+
+def _damaged(seq: int, reason: str) -> JournalDamaged:
+    return JournalDamaged(f"Tick {seq} cannot be read: {reason}.", run_id="", seq=seq, reason=reason)
+
+
+def _escaped(wire: Struct) -> bytes:
+    text = json.dumps(msgspec.to_builtins(wire), ensure_ascii=False, separators=(",", ":"))
+    return msgspec.json.encode({"$escaped": text.encode("unicode_escape").decode("ascii")})
+
+
+def _unescaped(body: bytes) -> Any:
+    return json.loads(msgspec.json.decode(body)["$escaped"].encode("ascii").decode("unicode_escape"))

@@ -1,0 +1,275 @@
+"""How instances of a user's class are taken apart for a journal and put together again, without running its code.
+
+A class is only ever found among those that this process has defined: by the codec's lookup, in the hints of a class
+found so, or because an instance was written. A name in a journal never imports anything.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import enum
+from collections.abc import Callable, Iterable
+from functools import cached_property
+from typing import Any, Literal, cast, get_args, get_type_hints
+
+from pydantic import BaseModel
+from pydantic_core import PydanticUndefined
+
+Flavour = Literal["model", "dataclass", "tuple", "enum"]
+#: The version of a class that does not state one.
+VERSION = 1
+_set = object.__setattr__
+_MISSING = object()
+
+
+class UnknownClass(LookupError):
+    """A stored key names no class here, or one that the stored fields do not fit; the message is a sentence."""
+
+
+def class_key(kind: type) -> str:
+    """`module:qualname`; the parameters of a subscripted generic model do not belong to it."""
+    origin = getattr(kind, "__pydantic_generic_metadata__", {}).get("origin") or kind
+    return f"{origin.__module__}:{origin.__qualname__}"
+
+
+def flavour_of(kind: type) -> Flavour | None:
+    """How instances of a class are stored; None if they have no codec."""
+    if issubclass(kind, enum.Enum):
+        return "enum"
+    if issubclass(kind, tuple):
+        is_named = kind.__bases__[0] is tuple and hasattr(kind, "_fields")
+        return "tuple" if is_named else None
+    if issubclass(kind, (dict, list, set, frozenset, str, bytes, int, float, complex)):
+        return None
+    if issubclass(kind, BaseModel):
+        return "model"
+    # An own `__new__` would have to run to make an instance.
+    return "dataclass" if dataclasses.is_dataclass(kind) and kind.__new__ is object.__new__ else None
+
+
+class Parts:
+    """One instance taken apart: mappings of names to values."""
+
+    __slots__ = ("extra", "fields", "fields_set", "other", "private")
+
+    def __init__(
+        self,
+        fields: dict[str, Any],
+        extra: dict[str, Any] | None = None,
+        private: dict[str, Any] | None = None,
+        other: dict[str, Any] | None = None,
+        fields_set: list[str] | None = None,
+    ) -> None:
+        self.fields, self.extra, self.private, self.other, self.fields_set = (
+            fields,
+            extra,
+            private,
+            other,
+            fields_set,
+        )
+
+
+class Shape:
+    """What is read off a class once.
+
+    Raises:
+        TypeError: Its instances have no codec.
+    """
+
+    __slots__ = ("flavour", "is_model", "is_simple", "key", "kind", "names", "order", "takes_extra", "version")
+
+    def __init__(self, kind: type) -> None:
+        flavour = flavour_of(kind)
+        if flavour is None:
+            raise TypeError(f"Instances of {kind!r} have no codec.")
+        self.kind, self.flavour = kind, flavour
+        self.key = class_key(kind)
+        self.version = VERSION
+        #: The declared fields.
+        self.order = tuple(_field_names(kind, flavour))
+        self.names = frozenset(self.order)
+        self.is_model = flavour == "model"
+        #: A model without private attributes: one that is made by `from_fields` lacks nothing.
+        self.is_simple = issubclass(kind, BaseModel) and not kind.__private_attributes__
+        self.takes_extra = issubclass(kind, BaseModel) and kind.model_config.get("extra") == "allow"
+
+    def from_fields(self, fields: dict[str, Any]) -> Any:
+        """A model that has exactly its declared fields, all of them given."""
+        model: Any = object.__new__(self.kind)
+        _set(model, "__dict__", fields)
+        _set(model, "__pydantic_extra__", {} if self.takes_extra else None)
+        _set(model, "__pydantic_fields_set__", set(fields))
+        _set(model, "__pydantic_private__", None)
+        return model
+
+    def take_apart(self, value: Any) -> Parts:
+        """Declared fields and whatever else the instance holds; cached properties are left out."""
+        if self.flavour == "tuple":
+            return Parts(value._asdict())
+        attributes: dict[str, Any] = getattr(value, "__dict__", {})
+        other = {k: v for k, v in attributes.items() if k not in self.names and not self._is_cached(k)}
+        if self.flavour == "dataclass":
+            return Parts({k: getattr(value, k) for k in self.order if hasattr(value, k)}, other=other or None)
+        extra, given = value.__pydantic_extra__, value.__pydantic_fields_set__
+        fields = {k: v for k, v in attributes.items() if k in self.names}
+        everything = self.names if not extra else self.names | extra.keys()
+        fields_set = None if given == everything else sorted(given)
+        return Parts(fields, extra or None, value.__pydantic_private__ or None, other or None, fields_set)
+
+    def put_together(self, parts: Parts) -> Any:
+        """The instance again: no validator and no `__init__` runs. Fields that are new since then get their default,
+        those that are gone are dropped, or kept as undeclared ones where the class takes such.
+
+        Raises:
+            UnknownClass: The class has a required field that is not there.
+        """
+        if self.is_model:
+            return self._model(parts)
+        kind, fields = cast(Any, self.kind), parts.fields
+        if self.flavour == "tuple":
+            self._fill(fields, kind._field_defaults.get)
+            return tuple.__new__(kind, [fields[name] for name in self.order])
+        declared = {f.name: f for f in dataclasses.fields(kind)}
+        self._fill(fields, lambda name, missing: _dataclass_default(declared[name], missing))
+        value = object.__new__(kind)
+        for name in self.order:
+            _set(value, name, fields[name])
+        for name, other in (parts.other or {}).items():
+            _set(value, name, other)
+        return value
+
+    def _model(self, parts: Parts) -> Any:
+        kind = cast(type[BaseModel], self.kind)
+        fields, extra = parts.fields, parts.extra
+        given = None if parts.fields_set is None else set(parts.fields_set)
+        if fields.keys() != self.names:
+            stored = fields
+            fields = {k: v for k, v in stored.items() if k in self.names}
+            if self.takes_extra:
+                extra = {k: v for k, v in stored.items() if k not in self.names} | (extra or {})
+            self._fill(fields, lambda name, missing: _model_default(kind, name, fields, missing))
+            given = (set(stored) if given is None else given) & {*self.names, *(extra or ())}
+        if given is None:
+            given = {*self.names, *(extra or ())}
+        model = object.__new__(kind)
+        _set(model, "__dict__", fields if not parts.other else fields | parts.other)
+        _set(model, "__pydantic_extra__", (extra or {}) if self.takes_extra else None)
+        _set(model, "__pydantic_fields_set__", given)
+        _set(model, "__pydantic_private__", _private(kind, parts.private))
+        return model
+
+    def _fill(self, fields: dict[str, Any], default: Callable[[str, Any], Any]) -> None:
+        if fields.keys() >= self.names:
+            return
+        for name in self.order:
+            if name not in fields:
+                value = default(name, _MISSING)
+                if value is _MISSING:
+                    raise UnknownClass(f"Class {self.key!r} needs a field {name!r}, which the stored value has not.")
+                fields[name] = value
+
+    def _is_cached(self, name: str) -> bool:
+        return isinstance(getattr(self.kind, name, None), cached_property)
+
+
+def _field_names(kind: Any, flavour: Flavour) -> Iterable[str]:
+    if flavour == "model":
+        return cast(Iterable[str], kind.model_fields)
+    if flavour == "dataclass":
+        return [f.name for f in dataclasses.fields(kind)]
+    return cast(Iterable[str], kind._fields) if flavour == "tuple" else ()
+
+
+def _dataclass_default(field: dataclasses.Field[Any], missing: Any) -> Any:
+    if field.default is not dataclasses.MISSING:
+        return field.default
+    return field.default_factory() if field.default_factory is not dataclasses.MISSING else missing
+
+
+def _model_default(kind: type[BaseModel], name: str, so_far: dict[str, Any], missing: Any) -> Any:
+    field = kind.model_fields[name]
+    if field.is_required():
+        return missing
+    if getattr(field, "default_factory_takes_validated_data", False):
+        return field.get_default(call_default_factory=True, validated_data=so_far)
+    return field.get_default(call_default_factory=True)
+
+
+def _private(kind: type[BaseModel], stored: dict[str, Any] | None) -> dict[str, Any] | None:
+    if not kind.__private_attributes__:
+        return None
+    found = dict(stored or {})
+    for name, attribute in kind.__private_attributes__.items():
+        if name not in found and (default := attribute.get_default()) is not PydanticUndefined:
+            found[name] = default
+    return found
+
+
+class Shapes:
+    """The classes that values may be of.
+
+    Args:
+        lookup: The class that a key means now, None if this process has not defined one.
+    """
+
+    def __init__(self, lookup: Callable[[str], type | None]) -> None:
+        self._lookup = lookup
+        # By key, so that the class of a cell that was run again replaces the old one.
+        self.by_key: dict[str, Shape] = {}
+
+    def of(self, kind: type) -> Shape | None:
+        """The shape of a class; None if its instances have no codec."""
+        key = class_key(kind)
+        found = self.by_key.get(key)
+        if found is None or found.kind is not kind:
+            flavour = flavour_of(kind)
+            if flavour is None:
+                return None
+            for near in _hinted(kind):
+                self._add(near)
+            found = self._add(kind)
+        return found
+
+    def named(self, key: str) -> Shape:
+        """The shape of the class that a stored key means.
+
+        Raises:
+            UnknownClass: There is none.
+        """
+        kind, found = self._lookup(key), self.by_key.get(key)
+        if kind is not None and (found is None or found.kind is not kind):
+            found = self.of(kind)
+        if found is None:
+            raise UnknownClass(f"No class {key!r} is defined here.")
+        return found
+
+    def _add(self, kind: type) -> Shape:
+        shape = Shape(kind)
+        self.by_key[shape.key] = shape
+        return shape
+
+
+def _hinted(kind: type) -> set[type]:
+    """The classes with a codec that the hints of a class name, at any depth."""
+    found: set[type] = set()
+    hints = _hints(kind)
+    while hints:
+        hint = hints.pop()
+        arguments = get_args(hint)
+        if arguments:  # list[...], unions and the like
+            hints.extend(arguments)
+        elif isinstance(hint, type) and hint not in found and flavour_of(hint) is not None:
+            found.add(hint)
+            hints.extend(_hints(hint))
+    return found
+
+
+def _hints(kind: type) -> list[Any]:
+    if issubclass(kind, BaseModel):
+        return [f.annotation for f in kind.model_fields.values()]
+    if issubclass(kind, enum.Enum):
+        return []
+    try:
+        return list(get_type_hints(kind).values())
+    except (NameError, TypeError, AttributeError):  # a hint in quotes that cannot be resolved names no class to us
+        return []

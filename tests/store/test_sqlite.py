@@ -1,0 +1,366 @@
+"""What is SQLite's own: its file, damage, other processes, kills."""
+
+import os
+import random
+import signal
+import sqlite3
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from flownb.core.ticks import EventArrived, GateClosed, StreamWritten
+from flownb.errors import (
+    JournalConflict,
+    JournalDamaged,
+    NotStorable,
+    RunNotFound,
+    WorkflowConfigurationError,
+    WorkflowRuntimeError,
+)
+from flownb.store import sqlite as module
+from flownb.store.codec import Codec
+from flownb.store.journal import Append
+from flownb.store.sqlite import FORMAT, ROWS_LIMIT, SqliteJournal, open_default
+from tests.store.samples import Anything, Opaque, Row, out, run_of, started
+
+ROOT = Path(__file__).resolve().parents[2]
+Open = Callable[[], SqliteJournal]
+
+
+def sql(path: Path, *statements: str) -> list[Any]:
+    """The rows of the last statement, by a connection of its own."""
+    db = sqlite3.connect(path, isolation_level=None)
+    try:
+        return [db.execute(statement).fetchall() for statement in statements][-1]
+    finally:
+        db.close()
+
+
+# The file.
+
+
+def test_the_default_store_is_hidden_from_git(tmp_path: Path, codec: Codec):
+    """A notebook's store lies in a folder that git ignores as a whole."""
+    store = open_default(tmp_path / ".flownb", codec)
+    store.append([Append("r", 0, run_of(2))])
+    store.close()
+
+    assert (tmp_path / ".flownb" / ".gitignore").read_text() == "*\n"
+    assert (store.place, store.path.name) == (str(tmp_path / ".flownb" / "runs.db"), "runs.db")
+
+
+def test_another_process_reads_what_was_written(open_store: Open):
+    """All is in the file; seq and status go on from there."""
+    open_store().append([Append("r", 0, run_of(2))])
+    second = open_store()
+    second.append([Append("r", 2, run_of(3)[2:], status="running")])
+
+    assert open_store().read("r") == run_of(3)
+    assert [(row.seq, row.status) for row in open_store().runs()] == [(3, "running")]
+
+
+def test_the_row_is_that_of_the_rules(open_store: Open):
+    """R1.45: (run_id, seq, at, kind, body), key (run_id, seq)."""
+    store = open_store()
+    store.append([Append("r", 0, [started(), GateClosed(2.5, by="ann")])])
+
+    columns = sql(store.path, "PRAGMA table_info(journal)")
+    assert [(c[1], c[5]) for c in columns] == [("run_id", 1), ("seq", 2), ("at", 0), ("kind", 0), ("body", 0)]
+    rows = sql(store.path, "SELECT * FROM journal WHERE seq = 2")
+    assert rows == [("r", 2, 2.5, "GateClosed", b'{"by":"ann"}')]
+
+
+def test_a_newer_format_is_refused(open_store: Open):
+    """In words that say what to do; nothing is changed."""
+    path = open_store().path
+    sql(path, f"PRAGMA user_version = {FORMAT + 1}")
+
+    with pytest.raises(WorkflowConfigurationError, match=r"newer flownb .* update flownb"):
+        open_store()
+    assert sql(path, "PRAGMA user_version") == [(FORMAT + 1,)]
+
+
+@pytest.mark.parametrize("content", ["CREATE TABLE cats (name)", "PRAGMA user_version = 1"])
+def test_a_database_of_something_else_is_refused(tmp_path: Path, open_store: Open, content: str):
+    """And left as it is."""
+    sql(tmp_path / "runs.db", content)
+
+    with pytest.raises(WorkflowConfigurationError, match="something else"):
+        open_store()
+    assert sql(tmp_path / "runs.db", "SELECT name FROM sqlite_master WHERE name = 'journal'") == []
+
+
+def test_what_is_no_database_is_refused(tmp_path: Path, open_store: Open, codec: Codec):
+    """A file of something else, a folder, a place that cannot be."""
+    (tmp_path / "runs.db").write_text("not a database, by far" * 100)
+    (tmp_path / "folder").mkdir()
+
+    with pytest.raises(WorkflowConfigurationError, match="not a database"):
+        open_store()
+    for place in (tmp_path / "folder", tmp_path / "runs.db" / "below" / "runs.db"):
+        with pytest.raises(WorkflowConfigurationError):
+            SqliteJournal(place, codec)
+    with pytest.raises(WorkflowConfigurationError):
+        open_default(tmp_path / "runs.db" / "below", codec)
+
+
+def test_a_network_home_gets_no_write_ahead_log(
+    tmp_path: Path, codec: Codec, monkeypatch: pytest.MonkeyPatch, open_store: Open
+):
+    """WAL needs memory that is shared on one machine; `place` tells people why the store is slower."""
+    assert sql(open_store().path, "PRAGMA journal_mode") == [("wal",)]
+    monkeypatch.setattr(module, "network_type_of", lambda path: "nfs4")
+    store = SqliteJournal(tmp_path / "home" / "runs.db", codec)
+    store.append([Append("r", 0, run_of(3))])
+
+    assert sql(store.path, "PRAGMA journal_mode") == [("delete",)]
+    assert store.place == f"{store.path} (slower, without a write-ahead log: its folder is on nfs4)"
+    assert store.read("r") == run_of(3)
+    store.close()
+
+
+def test_what_is_acknowledged_is_flushed_first(open_store: Open, monkeypatch: pytest.MonkeyPatch):
+    """R1.12: `durable` commits run with synchronous=FULL, the others survive a kill and cost no flush."""
+    store = open_store()
+    seen: list[tuple[int, bool]] = []
+    insert = store._insert
+
+    def spying(rows: Any) -> None:
+        seen.append((store._pragma("synchronous"), store._db.in_transaction))
+        insert(rows)
+
+    monkeypatch.setattr(store, "_insert", spying)
+    ticks = run_of(5)
+    for seq, durable in enumerate([False, True, True, False, True]):
+        store.append([Append("r", seq, ticks[seq : seq + 1])], durable=durable)
+
+    normal, full = 1, 2
+    assert [level for level, _ in seen] == [normal, full, full, normal, full]
+    # From the second on one statement is the whole transaction: few chances to lose Python's lock in between.
+    assert [in_transaction for _, in_transaction in seen] == [True, False, False, False, False]
+
+
+def test_a_value_that_cannot_be_written_writes_nothing(open_store: Open):
+    """R6.12: not of its run, not of the group; the store works on."""
+    store = open_store()
+    store.append([Append("a", 0, run_of(2, "a")), Append("b", 0, run_of(2, "b"))])
+    bad = StreamWritten(9.0, "s", 1, 1, out(Anything(value=Opaque())))
+
+    with pytest.raises(NotStorable) as refused:
+        store.append([Append("a", 2, [GateClosed(9.0)]), Append("b", 2, [GateClosed(9.0), bad])])
+    assert (refused.value.event, refused.value.field) == ("tests.store.samples:Anything", "value")
+    store.append([Append("a", 2, [GateClosed(9.0)])])
+
+    assert (store.last_seq("a"), store.last_seq("b")) == (3, 2)
+
+
+def test_a_closed_store_says_so(open_store: Open):
+    """Closing twice is no error, using it afterwards is."""
+    store = open_store()
+    store.close()
+    store.close()
+
+    for use in (lambda: store.append([]), lambda: store.read("r"), lambda: store.last_seq("r"), store.runs):
+        with pytest.raises(WorkflowRuntimeError, match="closed"):
+            use()
+
+
+def test_a_file_that_was_removed_takes_no_acknowledged_tick(open_store: Open):
+    """R1.12: into a file that has no name any more nobody's answer is written."""
+    store = open_store()
+    store.append([Append("r", 0, run_of(1))])
+    store.path.unlink()
+
+    with pytest.raises(WorkflowRuntimeError, match="removed or replaced"):
+        store.append([Append("r", 1, [EventArrived(2.0, out(Row(no=1)))])], durable=True)
+
+
+def test_a_store_that_is_busy_for_too_long_says_so(tmp_path: Path, codec: Codec):
+    """Not a bare error of SQLite's: nothing was written, and the same append works later."""
+    store = SqliteJournal(tmp_path / "runs.db", codec, timeout_s=0.05)
+    store.append([Append("r", 0, run_of(1))])
+    other = sqlite3.connect(store.path, isolation_level=None)
+    other.execute("BEGIN IMMEDIATE")
+    for _ in range(2):
+        with pytest.raises(WorkflowRuntimeError, match="locked"):
+            store.append([Append("r", 1, run_of(2)[1:])])
+    other.execute("ROLLBACK")
+    other.close()
+    store.append([Append("r", 1, run_of(2)[1:])])
+
+    assert store.read("r") == run_of(2)
+    store.close()
+
+
+def test_any_thread_may_use_it(open_store: Open):
+    """C111: opened in one thread, used in others."""
+    store = open_store()
+
+    def drive(run_id: str) -> None:
+        for seq, tick in enumerate(run_of(20, run_id)):
+            store.append([Append(run_id, seq, [tick])])
+
+    threads = [threading.Thread(target=drive, args=(f"run {i}",)) for i in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+    assert [store.read(f"run {i}") for i in range(4)] == [run_of(20, f"run {i}") for i in range(4)]
+
+
+@pytest.mark.parametrize("run_id", ["a'b; DROP TABLE runs --", "x\0y", "", "日本/..", "%s ?1 :a"])
+def test_a_hostile_run_id_is_only_a_name(open_store: Open, run_id: str):
+    """Ids are parameters, never text of a statement."""
+    store = open_store()
+    store.append([Append(run_id, 0, run_of(2, run_id))])
+
+    assert open_store().read(run_id) == run_of(2, run_id)
+    assert [row.run_id for row in open_store().runs()] == [run_id]
+
+
+def test_a_run_id_that_is_no_text_is_refused(open_store: Open):
+    """Lone surrogates cannot be a key of the file."""
+    with pytest.raises(NotStorable):
+        open_store().append([Append("r\ud800", 0, run_of(1))])
+
+
+# Damage.
+
+
+@pytest.mark.parametrize(
+    ("damage", "seq"),
+    [
+        ("DELETE FROM journal WHERE seq = 2", 2),
+        ("DELETE FROM journal WHERE seq = 1", 1),
+        ("UPDATE journal SET seq = 9 WHERE seq = 3", 3),
+        ("UPDATE journal SET seq = 'x' WHERE seq = 4", 0),
+        ("UPDATE journal SET kind = 'Nothing' WHERE seq = 2", 2),
+        ("UPDATE journal SET kind = 5 WHERE seq = 2", 2),
+        ("UPDATE journal SET kind = x'00' WHERE seq = 2", 2),
+        ("UPDATE journal SET kind = 'QuietNoticed' WHERE seq = 1", 1),
+        ("UPDATE journal SET body = (SELECT body FROM journal WHERE seq = 1), kind = 'RunStarted' WHERE seq = 2", 2),
+        ("UPDATE journal SET body = 'oops' WHERE seq = 3", 3),
+        ("UPDATE journal SET body = 7 WHERE seq = 3", 3),
+        ("UPDATE journal SET body = substr(body, 1, 5) WHERE seq = 1", 1),
+        ("UPDATE journal SET at = 'soon' WHERE seq = 2", 2),
+        ("UPDATE journal SET at = 9e999 WHERE seq = 2", 2),
+    ],
+)
+def test_a_damaged_row_is_named(open_store: Open, damage: str, seq: int):
+    """C113: run, seq and reason; the sound part before it can be read, and the list of runs still comes."""
+    store = open_store()
+    store.append([Append("r", 0, run_of(4)), Append("s", 0, run_of(1, "s"))])
+    sql(store.path, damage.replace("WHERE seq", "WHERE run_id = 'r' AND seq"))
+
+    with pytest.raises(JournalDamaged) as damaged:
+        store.read("r")
+    assert (damaged.value.run_id, damaged.value.seq) == ("r", seq)
+    assert damaged.value.reason in str(damaged.value)
+    if seq:
+        assert store.read("r", 1, seq - 1) == run_of(4)[: seq - 1]
+    assert {row.run_id: row.status for row in store.runs()} == {"r": "damaged", "s": "running"}
+
+
+def test_a_body_that_was_edited_as_text_is_read(open_store: Open):
+    """A person may mend a row with the `sqlite3` program."""
+    store = open_store()
+    store.append([Append("r", 0, run_of(2))])
+    sql(store.path, """UPDATE journal SET body = '{ "by": "me" }' WHERE seq = 2""")
+
+    assert store.read("r", 2) == [GateClosed(2.0, by="me")]
+
+
+def test_pages_of_garbage_are_damage(open_store: Open):
+    """C113: what SQLite itself finds broken is told as damage, not as an error of its module."""
+    store = open_store()
+    store.append([Append("r", 0, run_of(300))])
+    store.close()
+    with open(store.path, "r+b") as file:
+        file.seek(4096 * 2)
+        file.write(random.Random(1).randbytes(os.path.getsize(store.path) - 4096 * 2))
+
+    again = open_store()
+    with pytest.raises((JournalDamaged, RunNotFound)):
+        again.read("r")
+
+
+# Other processes.
+
+
+def appender(path: Path, run_id: str, count: int) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [sys.executable, "-m", "tests.store.appender", str(path), run_id, str(count)],
+        cwd=ROOT,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+
+
+def test_two_processes_append_to_one_run(tmp_path: Path, open_store: Open):
+    """C107, C109: each tick has one number, every conflict is seen, nothing is locked for good, none is lost."""
+    processes = [appender(tmp_path / "runs.db", "r", 150) for _ in range(2)]
+    outputs = [process.communicate(timeout=100)[0].split("\n") for process in processes]
+
+    assert [process.returncode for process in processes] == [0, 0]
+    written = [int(line) for lines in outputs for line in lines if line.isdigit()]
+    assert sorted(written) == list(range(1, 301))
+    assert len(open_store().read("r")) == 300
+
+
+@pytest.mark.parametrize("count", [1, ROWS_LIMIT + 1])
+def test_a_driver_whose_run_was_taken_over_is_told(open_store: Open, count: int):
+    """Also where it knew the run's last tick: the key of the table is the judge, in groups of any size."""
+    first, second = open_store(), open_store()
+    first.append([Append("r", 0, run_of(2)), Append("s", 0, run_of(2, "s"))])
+    second.append([Append("r", 2, [GateClosed(9.0, by="second")])])
+
+    with pytest.raises(JournalConflict) as refused:
+        first.append([Append("s", 2, [GateClosed(9.0)] * count), Append("r", 2, [GateClosed(9.0, by="first")])])
+    assert vars(refused.value) == {"run_id": "r", "expected": 2, "found": 3}
+    assert first.last_seq("s") == 2
+    first.append([Append("r", 3, [GateClosed(9.5, by="first")])])
+    assert [tick.by for tick in second.read("r", 3)] == ["second", "first"]  # type: ignore[union-attr]
+
+
+def test_what_was_reported_as_written_survives_a_kill(tmp_path: Path, open_store: Open):
+    """R1.11: six kills with -9 at random moments; the journal is dense and holds all that a process reported."""
+    chance = random.Random(7)
+    reported, written_by = 0, []
+    for _ in range(6):
+        process = appender(tmp_path / "runs.db", "r", 10**9)
+        assert process.stdout is not None
+        # Not `communicate`: it would pass over what `readline` has read ahead.
+        with process.stdout as printed:
+            first = printed.readline()
+            time.sleep(chance.uniform(0.0, 0.15))
+            process.send_signal(signal.SIGKILL)
+            process.wait(timeout=60)
+            # The last line may be cut off in its middle.
+            lines = [int(line) for line in (first + printed.read()).split("\n")[:-1]]
+        assert lines == list(range(lines[0], lines[0] + len(lines)))
+        # What was committed and not yet reported: at most the one tick of the kill.
+        assert lines[0] in (reported + 1, reported + 2)
+        reported = lines[-1]
+        written_by.append(len(lines))
+
+    ticks = open_store().read("r")
+    assert len(ticks) in (reported, reported + 1)
+    assert len(written_by) == 6
+    assert sql(tmp_path / "runs.db", "PRAGMA integrity_check") == [("ok",)]
+
+
+def test_processes_that_make_one_new_file_at_once_agree(tmp_path: Path, open_store: Open):
+    """Tables are made once, and nobody is told that the file is locked."""
+    processes = [appender(tmp_path / "runs.db", f"run {i}", 3) for i in range(4)]
+    for process in processes:
+        process.communicate(timeout=100)
+
+    assert [process.returncode for process in processes] == [0] * 4
+    assert sorted(row.run_id for row in open_store().runs()) == [f"run {i}" for i in range(4)]
