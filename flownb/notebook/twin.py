@@ -40,7 +40,7 @@ class Twin:
         names = {}
         for node, shown in zip(self._projection.graph.nodes, self._projection.nodes, strict=True):
             names.setdefault(shown[0], []).append(" ".join(node.label.split()))
-        parts = [f"{self._state.spec.name} {self._state.run_id}: {self._status} at tick {self._state.seq}"]
+        parts = [f"run {self._state.run_id} of {self._state.spec.name}: {self._status} at tick {self._state.seq}"]
         for state, word in (("failed", "failed"), ("person", "waits for a person"), ("running", "running"), ("done", "done")):
             if names.get(state):
                 parts.append(f"{word}: {', '.join(names[state])}")
