@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextvars import ContextVar
 from typing import Any, Generic, get_origin, overload
 
 from pydantic import BaseModel
@@ -9,7 +10,7 @@ from typing_extensions import TypeVar
 
 from flownb.core.state import Outcome
 from flownb.core.ticks import Ask as AskWait
-from flownb.core.ticks import EventsSent, Sleep, StateWritten, StreamWritten
+from flownb.core.ticks import EventArrived, EventsSent, Sleep, StateWritten, StreamWritten
 from flownb.core.values import Out, alike
 from flownb.errors import (
     AnswerTimeout,
@@ -83,13 +84,17 @@ class Context(Generic[S]):
             WorkflowRuntimeError: That step does not take this type. Nothing was sent.
         """
         worker = self._worker
-        worker.check()
+        if not worker.returned:
+            worker.check()
         runner = worker.runner
         check_target(runner, ev, step)
         now = runner.clock.now()
         out = runner.checked(out_of(copied(ev), runner.definition, now))
         d = worker.delivery
-        runner.post(EventsSent(now, worker.step.name, d.id, d.start, (out,), step))
+        if worker.returned:
+            runner.post(EventArrived(now, out, step))
+        else:
+            runner.post(EventsSent(now, worker.step.name, d.id, d.start, (out,), step))
 
     def write_event_to_stream(self, ev: Event) -> None:
         """Show an event to the readers of the run's stream; no step gets it."""
@@ -97,7 +102,8 @@ class Context(Generic[S]):
         worker.check()
         runner, d = worker.runner, worker.delivery
         now = runner.clock.now()
-        runner.post(StreamWritten(now, worker.step.name, d.id, d.start, runner.checked(out_of(copied(ev), runner.definition, now))))
+        out = runner.checked(out_of(copied(ev), runner.definition, now))
+        runner.post(StreamWritten(now, worker.step.name, d.id, d.start, out))
 
     def progress(self, done: float, total: float | None = None, label: str = "") -> None:
         """Say how far this delivery is; the step's bar is the sum over its deliveries."""
@@ -112,6 +118,7 @@ class Context(Generic[S]):
 
     def sleep_until(self, t: float) -> Pending[None]:
         """Wait until the Unix time `t` without holding a worker."""
+        refuse_inside_edit("A sleep")
         waited = self._worker.wait("a sleep", Sleep(t))
         return _then(waited, self._worker, "a sleep", lambda outcome: None)
 
@@ -144,6 +151,7 @@ class Context(Generic[S]):
         """
         worker = self._worker
         worker.check()
+        refuse_inside_edit("A question")
         runner = worker.runner
         asked: InputRequiredEvent[Any]
         asked = Question(prefix=question, answer=_name(answer)) if isinstance(question, str) else question
@@ -215,8 +223,7 @@ class State(Generic[S]):
         """
         values = self._worker.runner.user_view()
         if path is None:
-            whole = {name: copied(out.value) for name, out in values.items()}
-            return self._model.model_validate(whole) if self._model is not None else whole
+            return self._whole(values)
         name, *rest = path.split(".")
         if name not in values and self._model is not None:
             return copied(_at(getattr(self._model(), name), rest, path, default))
@@ -225,6 +232,10 @@ class State(Generic[S]):
                 raise KeyError(f"The state has no {name!r}. It has {', '.join(values) or 'nothing'}.")
             return default
         return copied(_at(values[name].value, rest, path, default))
+
+    def _whole(self, values: dict[str, Out]) -> Any:
+        whole = {name: copied(out.value) for name, out in values.items()}
+        return self._model.model_validate(whole) if self._model is not None else whole
 
     def set(self, path: str, value: Any) -> None:
         """Write what stands at a dotted path; missing dicts on the way are made."""
@@ -254,6 +265,17 @@ class State(Generic[S]):
         runner.write_state(StateWritten(runner.clock.now(), worker.step.name, d.id, d.start, outs, dropped))
 
 
+#: The edit whose block the present code is in; tasks and threads begun inside it inherit that.
+_editing: ContextVar[Edit[Any] | None] = ContextVar("flownb_editing", default=None)
+
+
+def refuse_inside_edit(what: str) -> None:
+    """Raises in an open `edit` block: all edits of the run stand in line behind it, so a wait could last for ever."""
+    edit = _editing.get()
+    if edit is not None and edit.is_open:
+        raise ContextStateError(f"{what} cannot begin inside an edit of the state (R6.4). Leave the block first.")
+
+
 class Edit(Generic[S]):
     """One isolated change of the state; edits of a run come one after the other, in the order of asking."""
 
@@ -261,11 +283,12 @@ class Edit(Generic[S]):
         self._state = state
         self._before: dict[str, Any] = {}
         self._now: Any = None
+        self.is_open = False
 
     async def __aenter__(self) -> Any:
         if not self._state._worker.step.is_async:
             raise ContextStateError("A plain def step edits the state with `with`, not `async with`.")
-        turn = self._state._worker.runner.user.edits.ask()
+        turn = self._ask()
         try:
             await turn
         except BaseException:
@@ -279,18 +302,32 @@ class Edit(Generic[S]):
     def __enter__(self) -> Any:
         if self._state._worker.step.is_async:
             raise ContextStateError("An async step edits the state with `async with`, not `with`.")
-        self._state._worker.runner.user.edits.ask().result()
+        self._ask().result()
         return self._open()
 
     def __exit__(self, kind: type[BaseException] | None, *rest: object) -> None:
         self._close(kind)
 
+    def _ask(self) -> Pending[None]:
+        worker = self._state._worker
+        worker.check()
+        refuse_inside_edit("Another edit")
+        return worker.runner.user.edits.ask()
+
     def _open(self) -> Any:
-        self._now = self._state.get()
-        self._before = {name: out.value for name, out in self._state._worker.runner.user_view().items()}
+        try:
+            values = self._state._worker.runner.user_view()
+            self._before = {name: out.value for name, out in values.items()}
+            self._now = self._state._whole(values)
+        except BaseException:
+            self._state._worker.runner.user.edits.next()
+            raise
+        self.is_open = True
+        _editing.set(self)
         return self._now
 
     def _close(self, kind: type[BaseException] | None) -> None:
+        self.is_open = False
         try:
             if kind is None:
                 now = dict(self._now) if not isinstance(self._now, dict) else self._now
@@ -326,7 +363,8 @@ def _then(waited: Pending[Outcome], worker: Worker, what: str, read: Any) -> Pen
 
 
 def _pass_on(waited: Pending[Outcome], handle: Pending[Any], worker: Worker, read: Any) -> None:
-    handle.blocking = pool.waiting if not worker.step.is_async else None
+    if not worker.step.is_async:
+        handle.blocking = pool.waiting
 
     def over() -> None:
         try:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from flownb.core.state import Request as OpenRequest
-from flownb.errors import RequestError
+from flownb.errors import AlreadyAnswered, RequestClosed
 from flownb.events import bases_of, key_of
 from flownb.requests import Request, answer_request
 from flownb.runtime.runner import Runner
@@ -33,14 +33,17 @@ class AnswerPolicy:
 
     def __call__(self, runner: Runner, opened: OpenRequest) -> None:
         """A question was opened."""
+        runner.questions.underway.add(opened.id)
         try:
             answer = self._prepared(runner, opened)
             if answer is not NONE:
                 runner.host.loop.call_soon(self._give, runner, opened, answer)
             elif self._handler is not None:
                 self._ask(runner, opened, self._handler)
-        except Exception as error:  # a user's function may raise anything; the question stays open and shows it
-            runner.questions.errors[opened.id] = f"{type(error).__name__}: {error}"
+            else:
+                runner.questions.underway.discard(opened.id)
+        except BaseException as error:  # a user's function may raise anything
+            _note(runner, opened, error)
 
     def _prepared(self, runner: Runner, opened: OpenRequest) -> Any:
         question = opened.question.value
@@ -61,8 +64,10 @@ class AnswerPolicy:
     def _give(self, runner: Runner, opened: OpenRequest, answer: Any) -> None:
         try:
             answer_request(runner, opened, answer, "given ahead", {})
-        except RequestError as error:
-            runner.questions.errors[opened.id] = str(error)
+        except (RequestClosed, AlreadyAnswered):  # somebody was faster, or the run is over
+            runner.questions.underway.discard(opened.id)
+        except Exception as error:  # it does not fit, or the journal cannot hold it
+            _note(runner, opened, error)
 
     def _ask(self, runner: Runner, opened: OpenRequest, handler: Callable[[Request[Any]], Any]) -> None:
         request: Request[Any] = Request(runner, opened)
@@ -70,14 +75,16 @@ class AnswerPolicy:
         async def later() -> None:
             try:
                 self._give(runner, opened, await handler(request))
-            except Exception as error:  # as above
-                runner.questions.errors[opened.id] = f"{type(error).__name__}: {error}"
+            except asyncio.CancelledError:
+                raise
+            except BaseException as error:  # as above; SystemExit would end the loop
+                _note(runner, opened, error)
 
         def on_thread() -> None:
             try:
                 answer = handler(request)
-            except Exception as error:  # as above
-                runner.questions.errors[opened.id] = f"{type(error).__name__}: {error}"
+            except BaseException as error:  # as above
+                _note(runner, opened, error)
             else:
                 runner.host.call(self._give, runner, opened, answer)
 
@@ -87,6 +94,12 @@ class AnswerPolicy:
             task.add_done_callback(runner.helpers.discard)
         else:
             pool.submit(on_thread)
+
+
+def _note(runner: Runner, opened: OpenRequest, error: BaseException) -> None:
+    """The question stays open and shows why its answer did not come (R4.64)."""
+    runner.questions.errors[opened.id] = f"{type(error).__name__}: {error}"
+    runner.questions.underway.discard(opened.id)
 
 
 def _key(name: Any) -> str:

@@ -11,12 +11,12 @@ from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 from flownb.core.outstanding import waits_for
 from flownb.core.state import Request as OpenRequest
 from flownb.core.ticks import RequestAnswered, RequestDisposed
-from flownb.core.values import Out, alike
+from flownb.core.values import alike
 from flownb.defaults import options
 from flownb.errors import AlreadyAnswered, AmbiguousAnswer, AnswerInvalid, RequestClosed, RequestError, near
 from flownb.events import Event, HumanResponseEvent, InputRequiredEvent, Question, answer_of, newest, role_of
-from flownb.runtime.results import current, value_out
 from flownb.runtime.questions import Accepted
+from flownb.runtime.results import shown, value_out
 from flownb.runtime.runner import Runner
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ class Request(Generic[Q]):
 
     @property
     def question(self) -> Q:
-        return cast(Q, current(self._opened.question, self._runner.definition))
+        return cast(Q, shown(self._opened.question, self._runner.definition))
 
     @property
     def answer_type(self) -> Any:
@@ -122,6 +122,11 @@ class Requests:
     def of(self, kind: type[Q]) -> Requests:
         """Those of one question class."""
         return Requests(self._runner, kind.__flownb_kind__.key)
+
+    def all(self) -> list[Request[Any]]:
+        """Also those that are answered or closed, oldest first."""
+        asked = sorted(self._runner.questions.all.items())
+        return [Request(self._runner, opened) for _, opened in asked if self._kind in ("", opened.question.key)]
 
     def answer(self, answer: Any = None, /, *, by: str | None = None, **fields: Any) -> None:
         """The same answer for every one of these."""
@@ -221,7 +226,7 @@ def answer_type(runner: Runner, opened: OpenRequest) -> Any:
         return asked
     if isinstance(question, Question):
         return str
-    found = answer_of(type(current(opened.question, runner.definition)))
+    found = answer_of(type(shown(opened.question, runner.definition)))
     if isinstance(found, type) and issubclass(found, Event):
         return newest(found.__flownb_kind__.key) or found
     if found is not None:

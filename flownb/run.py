@@ -8,23 +8,30 @@ import sys
 import time
 from collections.abc import AsyncIterator, Callable, Generator
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Generic, NoReturn
 
 from typing_extensions import TypeVar
 
+from flownb.context import check_target
+from flownb.core.life import MAILBOX_LIMIT
 from flownb.core.outstanding import waits_for, why_stalled
+from flownb.core.spec import takers
 from flownb.core.state import RunState, is_ended, shown_status
 from flownb.core.ticks import CancelRequested, EventArrived, GateClosed, GateOpened, StepsGranted
 from flownb.core.values import Out
+from flownb.defaults import options
 from flownb.errors import (
+    AnswerTimeout,
+    MailboxFull,
     NobodyToAnswer,
+    RequestDisposed,
     StepFailure,
     WorkflowCancelledByUser,
     WorkflowDone,
     WorkflowRuntimeError,
     WorkflowStalled,
-    AnswerTimeout,
-    RequestDisposed,
+    WrongLoop,
 )
 from flownb.events import (
     Event,
@@ -34,14 +41,12 @@ from flownb.events import (
     WorkflowFailedEvent,
     WorkflowIdleEvent,
 )
-from flownb.context import check_target
-from flownb.defaults import options
 from flownb.moment import Moment
 from flownb.requests import Request, Requests, answer_request, find
 from flownb.runtime.copying import copied
 from flownb.runtime.host import in_kernel
 from flownb.runtime.pending import Pending
-from flownb.runtime.results import current, out_of
+from flownb.runtime.results import out_of, shown
 from flownb.runtime.runner import Published, Runner
 
 R = TypeVar("R", default=Any)
@@ -127,6 +132,7 @@ class Run(Generic[R]):
     @property
     def status(self) -> str:
         """running, waiting, paused, blocked, suspended, completed, failed or cancelled."""
+        self._runner.notice_loss()
         if self._runner.suspended:
             return "suspended"
         if self._runner.blocked:
@@ -139,14 +145,14 @@ class Run(Generic[R]):
         return self._error() if self.is_done() else None
 
     def is_done(self) -> bool:
+        self._runner.notice_loss()
         return self._runner.end.done()
 
     def __await__(self) -> Generator[Any, None, R]:
         return self._wait().__await__()
 
     async def _wait(self) -> R:
-        runner = self._runner
-        if not runner.end.done():
+        if not self.is_done():
             self._refuse_deadlock()
             await self._over()
         return self._outcome()
@@ -162,9 +168,16 @@ class Run(Generic[R]):
             if not over.done():
                 over.set_result(None)
 
-        runner.end.on_end(lambda: _soon(loop, done))
+        tell = partial(_soon, loop, done)
+        runner.end.on_end(tell)
+        try:
+            await self._until(over, headless)
+        finally:
+            runner.end.forget(tell)
+
+    async def _until(self, over: asyncio.Future[None], headless: bool) -> None:
         if not in_kernel():
-            self._tell_waiting_later(loop, over)
+            self._tell_waiting_later(over.get_loop(), over)
             await over
             return
         try:
@@ -193,8 +206,13 @@ class Run(Generic[R]):
         """
         runner = self._runner
         end = None if timeout is None else time.monotonic() + timeout
+        if runner.host.is_here() and not runner.host.loop.is_running() and not self.is_done():
+            raise WrongLoop(
+                f"This thread drives run {self.run_id!r}, and its event loop does not run now: nothing would move it. "
+                "Await it inside that loop."
+            )
         try:
-            while not runner.end.done():
+            while not self.is_done():
                 left = HEARTBEAT_S if end is None else min(HEARTBEAT_S, end - time.monotonic())
                 if left <= 0:
                     raise TimeoutError(f"Run {self.run_id!r} was not over after {timeout} s; it goes on.")
@@ -212,16 +230,17 @@ class Run(Generic[R]):
     def get_stop_event(self) -> StopEvent | None:
         """The stop event of a completed run, None of any other."""
         out = self._runner.state.result
-        return current(out, self._runner.definition) if out is not None else None
+        return shown(out, self._runner.definition) if out is not None else None
 
     def _outcome(self) -> R:
         if self._view is not None:
             self._view.settle()
         error = self._error()
         if error is not None:
-            raise error
+            raise error.with_traceback(self._runner.trace)
         event = self.get_stop_event()
-        return copied(event.result if type(event) is StopEvent else event)  # type: ignore[no-any-return,union-attr]
+        assert event is not None
+        return copied(event.result if type(event) is StopEvent else event)  # type: ignore[no-any-return]
 
     def _error(self) -> BaseException | None:
         runner, state = self._runner, self._runner.state
@@ -240,9 +259,12 @@ class Run(Generic[R]):
     def cancel(self, reason: str = "") -> Pending[None]:
         """End the run now. What its steps still do counts for nothing. On an ended run nothing happens."""
         runner = self._runner
-        if not runner.end.done():
+        if not self.is_done():
             runner.post(CancelRequested(runner.clock.now(), reason, options.user))
-        return runner.end
+            return runner.end
+        over: Pending[None] = Pending("the end")
+        over.resolve(None)
+        return over
 
     def pause(self) -> Pending[Moment]:
         """Close the gate: running steps go on, what they bring waits in the inbox."""
@@ -253,7 +275,10 @@ class Run(Generic[R]):
             self._after_next(handle)
             runner.put(GateClosed(runner.clock.now(), "person", options.user))
 
-        runner.host.call(stop)
+        if self.is_done():
+            handle.resolve(self.now)
+        else:
+            runner.host.call(stop)
         return handle
 
     def cont(self) -> Pending[Moment]:
@@ -268,7 +293,10 @@ class Run(Generic[R]):
                     runner.put(GateOpened(runner.clock.now(), reason, options.user))
             self._until_closed(handle)
 
-        runner.host.call(go)
+        if self.is_done():
+            handle.resolve(self.now)
+        else:
+            runner.host.call(go)
         return handle
 
     def _after_next(self, handle: Pending[Moment]) -> None:
@@ -289,7 +317,7 @@ class Run(Generic[R]):
 
         def told() -> None:
             state = runner.state
-            if not (is_ended(state) or state.gate) or runner.control:
+            if not runner.suspended and (not (is_ended(state) or state.gate) or runner.control):
                 return
             runner.listeners.remove(told)
             handle.resolve(self.now)
@@ -339,11 +367,14 @@ class Run(Generic[R]):
         Raises:
             WorkflowDone: The run is over.
             WorkflowStepDoesNotExistError: There is no such step.
+            MailboxFull: Nobody takes it, and the run keeps as many such events as it can.
         """
         runner = self._runner
-        if runner.ended:
+        if runner.ended or runner.suspended:
             raise WorkflowDone(f"Run {self.run_id!r} is {self.status}; it takes no more events.")
         check_target(runner, ev, step)
+        if step is None and self._keeps(ev) and len(runner.state.mailbox) + len(runner.inbox) >= MAILBOX_LIMIT:
+            raise MailboxFull(f"Run {self.run_id!r} keeps {MAILBOX_LIMIT:,} events that nobody takes, and no more.")
         now = runner.clock.now()
         handle: Pending[None] = Pending("the event's admission", runner.host.loop)
         tick = EventArrived(now, runner.checked(out_of(copied(ev), runner.definition, now)), step)
@@ -359,6 +390,11 @@ class Run(Generic[R]):
 
         runner.host.call(put)
         return handle
+
+    def _keeps(self, ev: Event) -> bool:
+        """Whether an outside event would go to the mailbox: no step takes it now (R2.30)."""
+        key, role, bases = type(ev).__flownb_kind__
+        return role not in ("stop", "request") and not takers(self._runner.state.spec, key, role, bases)
 
     # -- looking
 
@@ -465,9 +501,7 @@ class Run(Generic[R]):
         state = self._runner.state
         if what == "unhandled":
             key = info["key"]
-            return UnhandledEvent(
-                event_type=key.rpartition(":")[2].rpartition(".")[2], qualified_name=key, step_name=step
-            )
+            return UnhandledEvent(event_type=key.rpartition(":")[2].rpartition(".")[2], qualified_name=key)
         if what == "failed":
             trace = state.failure.traceback if state.failure is not None else ""
             return WorkflowFailedEvent(
@@ -482,7 +516,7 @@ class Run(Generic[R]):
         if what == "idle":
             return WorkflowIdleEvent(waits_for=list(info["waits_for"]))
         assert out is not None
-        return copied(current(out, self._runner.definition))  # type: ignore[no-any-return]
+        return copied(shown(out, self._runner.definition))  # type: ignore[no-any-return]
 
     # -- other rooms
 
@@ -510,7 +544,8 @@ class Run(Generic[R]):
 
     def __repr__(self) -> str:
         state = self._runner.state
-        return f"<Run {self.run_id} of {state.spec.name}: {self.status}, {state.seq} ticks, {len(self.requests)} questions>"
+        asks = len(self.requests)
+        return f"<Run {self.run_id} of {state.spec.name}: {self.status}, {state.seq} ticks, {asks} questions>"
 
     # -- nobody there
 
@@ -530,9 +565,15 @@ class Run(Generic[R]):
     def _refuse_nobody(self) -> None:
         """Raises if the run waits for a person whom nobody can ask."""
         state = self._runner.state
-        if state.status != "waiting" or not self.requests or self._settings.answers or self._settings.input_handler:
+        underway, errors = self._runner.questions.underway, self._runner.questions.errors
+        asked = [r for r in self.requests if r.number not in underway]
+        if state.status != "waiting" or not asked or len(asked) < len(self.requests):
             return
-        asks = "; ".join(f"{r.step} asks {r.question!r}" for r in self.requests)
+        asks = "; ".join(
+            f"{r.step} asks {r.question!r}"
+            + (f" (its answer failed: {errors[r.number]})" if r.number in errors else "")
+            for r in asked
+        )
         raise NobodyToAnswer(
             f"Run {self.run_id!r} waits for a person and nobody can answer here: {asks}. Give answers ahead, "
             "flow.with_options(answers={Question: answer}).run(...), or call run.answer(...) in another cell "

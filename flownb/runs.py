@@ -9,7 +9,7 @@ from flownb.errors import WorkflowConfigurationError
 from flownb.events import newest
 from flownb.runtime.commit import Committer
 from flownb.runtime.host import in_kernel
-from flownb.store.journal import MemoryJournal, RunRow
+from flownb.store.journal import Journal, MemoryJournal, RunRow
 
 _open: dict[str, Store] = {}
 
@@ -27,15 +27,19 @@ class Store:
         self._committer = _committer(str(place), unserializable)
 
     @property
+    def journal(self) -> Journal:
+        return self._committer.journal
+
+    @property
     def place(self) -> str:
         """Where it is, in words."""
-        return self._committer.journal.place
+        return self.journal.place
 
     def runs(self, *, status: str | None = None, workflow: str | None = None) -> list[RunRow]:
         """The runs, the newest first."""
         return [
             row
-            for row in self._committer.journal.runs()
+            for row in self.journal.runs()
             if (status is None or row.status == status) and (workflow is None or row.workflow == workflow)
         ]
 
@@ -45,11 +49,11 @@ class Store:
         Raises:
             RunNotFound: No such run.
         """
-        return list(self._committer.journal.read(run_id, from_, to))
+        return list(self.journal.read(run_id, from_, to))
 
     def close(self) -> None:
         """Close the file. Runs that are still driven cannot write any more."""
-        self._committer.journal.close()
+        self.journal.close()
 
     def __repr__(self) -> str:
         return f"<Store {self.place}: {len(self.runs())} runs>"
@@ -60,7 +64,7 @@ def _committer(place: str, unserializable: Literal["error", "live"]) -> Committe
         return Committer(MemoryJournal())
     if "://" in place:
         raise WorkflowConfigurationError(
-            f"{place.split('://')[0]!r} stores are not there yet; give a path or ':memory:'."
+            f"{place.split('://', maxsplit=1)[0]!r} stores are not there yet; give a path or ':memory:'."
         )
     from flownb.store.codec import Codec
     from flownb.store.sqlite import SqliteJournal, open_default

@@ -7,18 +7,22 @@ import secrets
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, MutableMapping
 from dataclasses import dataclass, replace
+from types import FrameType
 from typing import Any, ClassVar, Generic, Literal, TypeVar, overload
+from weakref import WeakValueDictionary
 
 from pydantic import ValidationError
 from typing_extensions import TypeVar as DefaultTypeVar
 
 from flownb.context import Context, is_context
-from flownb.core.outstanding import short
+from flownb.core.graph import short
+from flownb.core.spec import takers
 from flownb.core.ticks import RunStarted
+from flownb.core.values import alike
 from flownb.defaults import options
 from flownb.definition import Definition, Step, StepOptions, define, options_of, step_of
 from flownb.definition.steps import ATTRIBUTE, nested_names
-from flownb.errors import WorkflowConfigurationError, WorkflowValidationError, near
+from flownb.errors import RunConflict, WorkflowConfigurationError, WorkflowValidationError, near
 from flownb.events import Event, StartEvent, newest
 from flownb.policy import AnswerPolicy
 from flownb.run import ROOMS, Run, room
@@ -35,6 +39,8 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 _RUN_ID = re.compile(r"[A-Za-z0-9._-]{1,128}\Z")
 _clock = SystemClock()
+#: Runs of this process that are live or that somebody holds, by store and id.
+_known: WeakValueDictionary[tuple[Store | None, str], Runner] = WeakValueDictionary()
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +57,9 @@ class Settings:
     panel: str | None = None
     clock: Clock | None = None
 
+
+#: What every workflow has that is no attribute of the class.
+_OF_EVERY_WORKFLOW = ("name", "steps", "breakpoints")
 
 _SETTINGS = tuple(Settings.__dataclass_fields__)
 
@@ -115,13 +124,13 @@ class Workflow(Generic[R]):
         kind = type(self)
         in_cells = kind is Workflow
         self.name = name or ("workflow" if in_cells else kind.__name__)
-        module = sys._getframe(1).f_globals.get("__name__", "__main__") if in_cells else kind.__module__
+        module = _calling_module() if in_cells else kind.__module__
         self._key = f"{module}:{self.name if in_cells else kind.__qualname__}"
         self._unhandled, self._stalled, self._accepts = unhandled, stalled, tuple(accepts)
         self._store = store
         self._check, self._skip = not disable_validation, tuple(skip_graph_checks)
         self._definition: Definition | None = None
-        self._seen_added = -1
+        self._seen_added: list[Callable[..., Any]] = []
         self.steps = Steps(self._forget)
         for step_name, fn, found in _class_steps(kind):
             self.steps[step_name] = step_of(step_name, fn, found, self, is_context)
@@ -132,7 +141,9 @@ class Workflow(Generic[R]):
         super().__init_subclass__(**kwargs)
         cls._added = {}
         clashes = [
-            name for name, value in vars(cls).items() if options_of(value) is not None and hasattr(Workflow, name)
+            name
+            for name, value in vars(cls).items()
+            if options_of(value) is not None and (hasattr(Workflow, name) or name in _OF_EVERY_WORKFLOW)
         ]
         if clashes:
             raise WorkflowValidationError(
@@ -149,11 +160,11 @@ class Workflow(Generic[R]):
     def step(self, fn: Any = None, /, **found: Any) -> Any:
         """Add a function as a step; in a notebook, running its cell again replaces it. Options as in `flownb.step`."""
         if fn is None:
-            return lambda f: self._add(f, found, 3)
-        return self._add(fn, found, 3)
+            return lambda f: self._add(f, found)
+        return self._add(fn, found)
 
-    def _add(self, fn: Any, found: dict[str, Any], depth: int) -> Any:
-        made = _options(found, depth + 1)
+    def _add(self, fn: Any, found: dict[str, Any]) -> Any:
+        made = _options(found)
         name = fn.__name__
         self.steps[name] = step_of(name, fn, made, None, is_context)
         return fn
@@ -168,7 +179,7 @@ class Workflow(Generic[R]):
         Raises:
             WorkflowValidationError: With every fault.
         """
-        added = sum(len(vars(base).get("_added", ())) for base in type(self).__mro__)
+        added = [fn for base in type(self).__mro__ for fn, _ in vars(base).get("_added", {}).values()]
         if added != self._seen_added:
             self._take_added()
             self._seen_added = added
@@ -222,7 +233,8 @@ class Workflow(Generic[R]):
             return []
         names = ", ".join(older[-1].steps)
         return [
-            f"Workflow({self.name!r}) was made again and is empty; {names} are on the older object. Run their cells again."
+            f"Workflow({self.name!r}) was made again and is empty; {names} are on the older object. "
+            "Run their cells again."
         ]
 
     # -- running
@@ -298,8 +310,11 @@ class Launcher(Generic[R]):
                 f"run_id {run_id!r} is not 1 to 128 of letters, digits, '.', '_' and '-'.", run_id=run_id
             )
         clock = settings.clock or _clock
-        host: Host = host_for(settings.host or options.host)
         store: Store | None = store_for(settings.store or workflow._store or options.store)
+        same = _same_run(store, run_id, definition, first)
+        if same is not None:
+            return Run(same, workflow, settings)
+        host: Host = host_for(settings.host or options.host)
         now = clock.now()
         started = RunStarted(now, run_id, definition.spec, out_of(copied(first), definition, now), gate)
         runner = Runner(
@@ -317,10 +332,44 @@ class Launcher(Generic[R]):
         run: Run[R] = Run(runner, workflow, settings)
         if (settings.answers or settings.input_handler) and (settings.answers_if == "always" or run._is_headless()):
             runner.questions.policy = AnswerPolicy(settings.answers, settings.input_handler)
+        _known[store, run_id] = runner
         host.call(runner.launch)
         if in_kernel() and (settings.panel or options.panel) != "off":
             room("display")(run, full=bool(gate) or (settings.panel or options.panel) == "full")
         return run
+
+
+def _same_run(store: Store | None, run_id: str, definition: Definition, first: StartEvent) -> Runner | None:
+    """The run that has this id already (R5.1), None if the id is free.
+
+    Raises:
+        RunConflict: It has another input or workflow, or is of an earlier process.
+    """
+    known = _known.get((store, run_id))
+    if known is not None:
+        started = known.first
+        differs = [
+            word
+            for word, same in (
+                ("workflow", started.spec.name == definition.spec.name),
+                ("input", alike(started.out.value, first)),
+            )
+            if not same
+        ]
+        if differs:
+            raise RunConflict(
+                f"There is a run {run_id!r} already, with another {' and '.join(differs)}. Give another run_id.",
+                run_id=run_id,
+                differs=tuple(differs),
+            )
+        return known
+    if store is not None and store.journal.last_seq(run_id):
+        raise RunConflict(
+            f"There is a run {run_id!r} in {store.place} already, of an earlier process. Give another run_id.",
+            run_id=run_id,
+            differs=(),
+        )
+    return None
 
 
 def _start_event(definition: Definition, event: StartEvent | None, fields: dict[str, Any]) -> StartEvent:
@@ -330,6 +379,11 @@ def _start_event(definition: Definition, event: StartEvent | None, fields: dict[
             raise WorkflowConfigurationError("Give a start event or its fields, not both.")
         if not isinstance(event, StartEvent):
             raise WorkflowConfigurationError(f"{event!r} is no StartEvent; run takes {short(definition.spec.start)}.")
+        key, role, bases = type(event).__flownb_kind__
+        if not takers(definition.spec, key, role, bases):
+            raise WorkflowConfigurationError(
+                f"No step of workflow {definition.spec.name!r} takes {key}; run takes {short(definition.spec.start)}."
+            )
         return event
     try:
         return kind(**fields)  # type: ignore[return-value]
@@ -339,6 +393,14 @@ def _start_event(definition: Definition, event: StartEvent | None, fields: dict[
         raise WorkflowValidationError(
             definition.spec.name, [*(f"start field {text}" for text in said), f"{kind.__name__} needs: {needs}."]
         ) from None
+
+
+def _calling_module() -> str:
+    """The module that makes a workflow; `Workflow[R]("x")` calls by way of `typing`."""
+    frame: FrameType | None = sys._getframe(2)
+    while frame is not None and frame.f_globals.get("__name__") == "typing":
+        frame = frame.f_back
+    return str(frame.f_globals.get("__name__", "__main__")) if frame is not None else "__main__"
 
 
 def _context_for(worker: Worker) -> Context[Any]:
@@ -363,11 +425,11 @@ _OPTIONS = ("num_workers", "skip_graph_checks", "workflow")
 _cell_workflows: list[Workflow[Any]] = []
 
 
-def _options(found: dict[str, Any], depth: int) -> StepOptions:
+def _options(found: dict[str, Any]) -> StepOptions:
     for name in found:
         if name not in _OPTIONS:
             raise WorkflowConfigurationError(f"@step has no option {name!r}. {near(name, _OPTIONS, 'It has')}")
-    return StepOptions(**found, cell=cell(), local=nested_names(depth))
+    return StepOptions(**found, cell=cell(), local=nested_names((__name__, "flownb.definition.steps")))
 
 
 @overload
@@ -391,13 +453,14 @@ def step(fn: Any = None, /, **found: Any) -> Any:
         found: num_workers (deliveries that are active at once, None: no limit), workflow (a class or an object that
             a free function is added to), skip_graph_checks.
     """
-    depth = 3
 
     def mark(f: Any) -> Any:
         to = found.get("workflow")
         if isinstance(to, Workflow):
-            return to._add(f, {k: v for k, v in found.items() if k != "workflow"}, depth)
-        made = _options(found, depth)
+            return to._add(f, {k: v for k, v in found.items() if k != "workflow"})
+        if to is not None and not (isinstance(to, type) and issubclass(to, Workflow) and to is not Workflow):
+            raise WorkflowConfigurationError(f"workflow={to!r} is neither a workflow nor a class of one.")
+        made = _options(found)
         setattr(f, ATTRIBUTE, made)
         if to is not None:
             to._added[f.__name__] = f, made

@@ -142,23 +142,27 @@ class Draft:
         touched = self.touched
         for i in touched if len(touched) == 1 else sorted(touched):
             step = touched[i]
-            ahead, queued, fresh = len(step.front), len(step.queue), len(step.arrivals)
+            ahead, queued, fresh = step.front.n, step.queue.n, len(step.arrivals)
             if not (ahead or queued or fresh):
                 continue
             limit = self.spec.steps[i].num_workers
-            room = ahead + queued + fresh if limit is None else limit - len(step.active)
-            while room > 0 and step.front:
+            room = ahead + queued + fresh if limit is None else limit - step.active.n
+            while room > 0 and step.front.n:
                 key, step.front = step.front.get()
                 woken = step.waiting.get(key)
                 if woken is not None and woken.due:
                     step.waiting = step.waiting.drop(key)
                     self._resume(step, woken)
                     room -= 1
-            while room > 0 and step.queue:
+            while room > 0 and step.queue.n:
                 first, step.queue = step.queue.get()
                 self._start(step, first)
                 room -= 1
-            if room > 0 and step.arrivals:
+            if room >= fresh:
+                for arrival in step.arrivals:
+                    self._start(step, arrival)
+                step.arrivals = []
+            elif room > 0:
                 for arrival in step.arrivals[:room]:
                     self._start(step, arrival)
                 del step.arrivals[:room]

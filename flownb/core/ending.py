@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from flownb.core.commands import CloseRequest, DisarmTimer, FinishRun, Publish, StopStep
-from flownb.core.draft import Draft, all_steps
+from flownb.core.draft import Draft
 from flownb.core.persist import Fifo, Table
 from flownb.core.state import ENDED, Abandoned, Status
 from flownb.core.values import Failure, Out
@@ -41,7 +41,10 @@ def _end(draft: Draft, status: Status) -> None:
     """Close queues, waits, timers, requests and joins; list the work that is cut off."""
     draft.status = status
     cut: list[Abandoned] = []
-    for i, step in all_steps(draft):
+    for i, state in enumerate(draft.steps):
+        if i not in draft.touched and not (state.active.n or state.waiting.n or state.queue.n):
+            continue
+        step = draft.step(i)
         for d in step.active.values():
             cut.append(Abandoned(i, d.id, "running"))
             draft.commands.append(StopStep(i, d.id, d.start))

@@ -19,6 +19,7 @@ def broken(state: RunState) -> list[str]:
                 "requests": len(state.requests),
                 "joins": len(state.joins),
                 "busy": state.busy,
+                "sleeps": state.sleeps,
             }.items()
             if size
         ]
@@ -54,6 +55,8 @@ def _places(state: RunState) -> list[str]:
     said += [f"delivery {key} is in {n} places" for key, n in ids.items() if n > 1]
     if busy != state.busy:
         said.append(f"busy is {state.busy}, counted {busy}")
+    if busy and state.status == "waiting":
+        said.append("a run with work is waiting")
     return said
 
 
@@ -79,15 +82,20 @@ def _tokens(state: RunState) -> list[str]:
 def _references(state: RunState) -> list[str]:
     """Waits, timers and requests name each other."""
     said, sleeps = [], 0
+    timers, requests = set[int](), set[int]()
     for step in state.steps:
         for d in (*step.active.values(), *step.waiting.values()):
+            if len({wait.mark for wait in d.waits}) != len(d.waits):
+                said.append(f"two waits of delivery {d.id} have one mark")
             for wait in d.waits:
                 if wait.kind == "sleep":
                     sleeps += 1
+                    timers.add(wait.ref)
                     timer = state.timers.get(wait.ref)
                     if timer is None or timer.ref != d.id or timer.mark != wait.mark:
                         said.append(f"delivery {d.id} sleeps without its timer")
                 else:
+                    requests.add(wait.ref)
                     request = state.requests.get(wait.ref)
                     if request is None or request.delivery != d.id or request.mark != wait.mark:
                         said.append(f"delivery {d.id} asks without its request")
@@ -96,7 +104,11 @@ def _references(state: RunState) -> list[str]:
     for request in state.requests.values():
         if request.timer and request.timer not in state.timers:
             said.append(f"request {request.id} lost its deadline")
+        if request.delivery and request.id not in requests:
+            said.append(f"request {request.id} was asked by a delivery that does not wait for it")
     for timer in state.timers.values():
         if timer.kind == "deadline" and timer.ref not in state.requests:
             said.append(f"timer {timer.id} is for no request")
+        if timer.kind == "sleep" and timer.id not in timers:
+            said.append(f"timer {timer.id} wakes nobody")
     return said

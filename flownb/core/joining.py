@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from flownb.core.draft import Draft
 from flownb.core.persist import Chain
-from flownb.core.state import Join, Path
+from flownb.core.state import Arrival, Join, Path
 from flownb.core.values import Out
 
 
@@ -31,7 +31,7 @@ def collect(draft: Draft, path: Path, targets: tuple[int, ...], out: Out) -> boo
         return False
     got = join.got
     for i in taken:
-        got = got.add((i, path.index, out))
+        got = got.add(Arrival(i, path.index, out))
     draft.joins = draft.joins.set(
         join.id, Join(join.id, join.source, join.size, join.pending, join.targets, got, join.parent)
     )
@@ -55,7 +55,7 @@ def pay(draft: Draft, path: Path | None, made: int) -> None:
 def _fire(draft: Draft, join: Join) -> int:
     draft.joins = draft.joins.drop(join.id)
     got = join.got.oldest_first()
-    got.sort(key=lambda entry: entry[1])  # stable: inside a branch in the order of sending
+    got.sort(key=lambda arrival: arrival.index)  # stable: inside a branch in the order of sending
     for target in join.targets:
-        draft.deliver(target, tuple(out for i, _, out in got if i == target), join.parent)
+        draft.deliver(target, tuple([arrival.out for arrival in got if arrival.target == target]), join.parent)
     return len(join.targets)

@@ -9,7 +9,7 @@ from flownb.core.outstanding import waits_for, why_stalled
 from flownb.core.persist import Fifo, Table
 from flownb.core.routing import send, send_to
 from flownb.core.spec import takers
-from flownb.core.state import Delivery, RunState, empty_step
+from flownb.core.state import EMPTY_STEP, Delivery, RunState
 from flownb.core.ticks import (
     CancelRequested,
     EventArrived,
@@ -27,7 +27,7 @@ MAILBOX_LIMIT = 1_000
 
 def first_state(tick: RunStarted) -> RunState:
     """The state before the first tick: a spec and nothing done."""
-    steps = tuple(empty_step() for _ in tick.spec.steps)
+    steps = (EMPTY_STEP,) * len(tick.spec.steps)
     return RunState(tick.spec, tick.run_id, at=tick.at, started_at=tick.at, steps=steps)
 
 
@@ -48,10 +48,10 @@ def on_run_opened(draft: Draft, tick: RunOpened) -> None:
     for _, step in all_steps(draft):
         lost = sorted(step.active.values(), key=lambda d: (d.cause, d.id))
         kept = [changed(d, gone=True) for d in step.waiting.values()]
-        step.waiting = Table((d.id, d) for d in kept)
+        step.waiting = Table.of((d.id, d) for d in kept)
         for d in lost:
             step.waiting = step.waiting.set(d.id, changed(d, worker=-1, due=True, gone=True, at=draft.at))
-        step.front = Fifo([*step.front, *(d.id for d in lost)])
+        step.front = Fifo.of([*step.front, *(d.id for d in lost)])
         step.active, step.workers = Table(), 0
 
 

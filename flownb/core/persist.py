@@ -3,36 +3,46 @@
 A run's state is kept at many ticks at once (time travel, forks, snapshots), so nothing in it may be changed in
 place, and a tick may pay only for what it touches. A plain tuple or dict costs a copy of all it holds: 49 µs a tick
 at 10,000 entries. `Fifo` and `Chain` are lists of cells, `Table` is a dict while small and a 16-way tree of ids
-above that. Cells nest as deep as the list is long, so `==`, `repr` and pickling are written as loops here: the
-automatic ones overflow the stack at a few thousand entries.
+above that.
+
+Cells nest as deep as the list is long, so `==`, `repr` and pickling are written as loops here: the automatic ones
+overflow the stack at a few thousand entries. (`!=` stands here because a struct has one of its own, which would not
+ask our `==`.) Containers are structs that the garbage collector does not look
+through: they are made on every tick, and what they hold is held by the journal too.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Generic, TypeVar, cast
+
+from msgspec import Struct
 
 T = TypeVar("T")
 
-_Cell = tuple[Any, Any]  # (value, next cell or None)
+
+# (value, next cell or None). A tuple, not a struct: the collector lets go of tuples whose content it need not know, and
+# frees long nested ones without recursion.
+_Cell = tuple[Any, Any]
 
 
-class Chain(Generic[T]):
+class Chain(Struct, Generic[T], frozen=True, eq=False, gc=False):
     """A list that grows at one end: `add` is O(1), iteration goes from the newest to the oldest."""
 
-    __slots__ = ("_cell", "_n")
+    cell: _Cell | None = None
+    n: int = 0
 
-    def __init__(self, values: Iterable[T] = ()) -> None:
+    @staticmethod
+    def of(values: Iterable[T]) -> Chain[T]:
+        """A chain of values, given from the oldest to the newest."""
         cell: _Cell | None = None
         n = 0
         for value in values:
             cell, n = (value, cell), n + 1
-        self._cell, self._n = cell, n
+        return Chain(cell, n)
 
     def add(self, value: T) -> Chain[T]:
-        new: Chain[T] = Chain.__new__(Chain)
-        new._cell, new._n = (value, self._cell), self._n + 1
-        return new
+        return Chain((value, self.cell), self.n + 1)
 
     def oldest_first(self) -> list[T]:
         found = list(self)
@@ -40,10 +50,10 @@ class Chain(Generic[T]):
         return found
 
     def __len__(self) -> int:
-        return self._n
+        return self.n
 
     def __iter__(self) -> Iterator[T]:
-        cell = self._cell
+        cell = self.cell
         while cell is not None:
             yield cell[0]
             cell = cell[1]
@@ -51,54 +61,49 @@ class Chain(Generic[T]):
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Chain):
             return NotImplemented
-        return self._n == other._n and all(a == b for a, b in zip(self, other, strict=True))
+        return self.n == other.n and all(a == b for a, b in zip(self, other, strict=True))
+
+    def __ne__(self, other: object) -> bool:
+        return not self == other
 
     __hash__ = None  # type: ignore[assignment]
 
     def __repr__(self) -> str:
-        return f"Chain({self.oldest_first()!r})"
+        return f"Chain.of({self.oldest_first()!r})"
 
-    def __reduce__(self) -> tuple[type[Chain[T]], tuple[list[T]]]:
-        return Chain, (self.oldest_first(),)
+    def __reduce__(self) -> tuple[Callable[..., Any], tuple[list[T]]]:
+        return _chain, (self.oldest_first(),)
 
 
-class Fifo(Generic[T]):
+class Fifo(Struct, Generic[T], frozen=True, eq=False, gc=False):
     """A queue: `put` at the back, `get` and `unget` at the front, all O(1) (amortised).
 
     The back is kept reversed and turned round when the front runs out. Two queues are equal if they hold the same
     values in the same order, however these are split.
     """
 
-    __slots__ = ("_back", "_front", "_n")
-
-    def __init__(self, values: Iterable[T] = ()) -> None:
-        self._front: _Cell | None = None
-        self._back: _Cell | None = None
-        self._n = 0
-        back: _Cell | None = None
-        n = 0
-        for value in values:
-            back, n = (value, back), n + 1
-        self._back, self._n = back, n
+    front: _Cell | None = None
+    back: _Cell | None = None
+    n: int = 0
 
     @staticmethod
-    def _of(front: _Cell | None, back: _Cell | None, n: int) -> Fifo[Any]:
-        new: Fifo[Any] = Fifo.__new__(Fifo)
-        new._front, new._back, new._n = front, back, n
-        return new
+    def of(values: Iterable[T]) -> Fifo[T]:
+        """A queue of values, the first one first."""
+        empty: Fifo[T] = Fifo()
+        return empty.put_many(values)
 
     def put(self, value: T) -> Fifo[T]:
-        return self._of(self._front, (value, self._back), self._n + 1)
+        return Fifo(self.front, (value, self.back), self.n + 1)
 
     def put_many(self, values: Iterable[T]) -> Fifo[T]:
-        back, n = self._back, self._n
+        back, n = self.back, self.n
         for value in values:
             back, n = (value, back), n + 1
-        return self._of(self._front, back, n)
+        return Fifo(self.front, back, n)
 
     def unget(self, value: T) -> Fifo[T]:
         """The queue with `value` before all others."""
-        return self._of((value, self._front), self._back, self._n + 1)
+        return Fifo((value, self.front), self.back, self.n + 1)
 
     def get(self) -> tuple[T, Fifo[T]]:
         """The first value and the queue without it.
@@ -106,24 +111,24 @@ class Fifo(Generic[T]):
         Raises:
             IndexError: The queue is empty.
         """
-        front, back = self._front, self._back
+        front, back = self.front, self.back
         if front is None:
             if back is None:
                 raise IndexError("get from an empty Fifo")
             while back is not None:
                 front, back = (back[0], front), back[1]
             front = cast(_Cell, front)
-        return front[0], self._of(front[1], back, self._n - 1)
+        return front[0], Fifo(front[1], back, self.n - 1)
 
     def __len__(self) -> int:
-        return self._n
+        return self.n
 
     def __iter__(self) -> Iterator[T]:
-        cell = self._front
+        cell = self.front
         while cell is not None:
             yield cell[0]
             cell = cell[1]
-        back, cell = [], self._back
+        back, cell = [], self.back
         while cell is not None:
             back.append(cell[0])
             cell = cell[1]
@@ -132,15 +137,18 @@ class Fifo(Generic[T]):
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Fifo):
             return NotImplemented
-        return self._n == other._n and all(a == b for a, b in zip(self, other, strict=True))
+        return self.n == other.n and all(a == b for a, b in zip(self, other, strict=True))
+
+    def __ne__(self, other: object) -> bool:
+        return not self == other
 
     __hash__ = None  # type: ignore[assignment]
 
     def __repr__(self) -> str:
-        return f"Fifo({list(self)!r})"
+        return f"Fifo.of({list(self)!r})"
 
-    def __reduce__(self) -> tuple[type[Fifo[T]], tuple[list[T]]]:
-        return Fifo, (list(self),)
+    def __reduce__(self) -> tuple[Callable[..., Any], tuple[list[T]]]:
+        return _fifo, (list(self),)
 
 
 _WIDTH = 16
@@ -148,36 +156,32 @@ _BITS = 4
 _LARGE = 64  # above this a dict's copy costs more than a path through the tree
 _SMALL = 32  # below this the tree becomes a dict again; the gap keeps it from flapping
 _EMPTY_NODE: tuple[Any, ...] = (None,) * _WIDTH
+_NOTHING: dict[int, Any] = {}
 
 
-class Table(Generic[T]):
+class Table(Struct, Generic[T], frozen=True, eq=False, gc=False):
     """A map from our own counting ids (0 and up) to values, iterated in the order of ids."""
 
-    __slots__ = ("_n", "_root", "_shift", "_small")
-
-    def __init__(self, items: Iterable[tuple[int, T]] = ()) -> None:
-        self._small: dict[int, T] | None = {}
-        self._root: tuple[Any, ...] = _EMPTY_NODE
-        self._shift = 0
-        self._n = 0
-        built: Table[T] = self
-        for key, value in items:
-            built = built.set(key, value)
-        if built is not self:
-            self._small, self._root, self._shift, self._n = built._small, built._root, built._shift, built._n
+    #: All of it while it is small, None while the tree holds it.
+    small: dict[int, T] | None = _NOTHING
+    n: int = 0
+    root: tuple[Any, ...] = _EMPTY_NODE
+    shift: int = 0
 
     @staticmethod
-    def _of(small: dict[int, Any] | None, root: tuple[Any, ...], shift: int, n: int) -> Table[Any]:
-        new: Table[Any] = Table.__new__(Table)
-        new._small, new._root, new._shift, new._n = small, root, shift, n
-        return new
+    def of(items: Iterable[tuple[int, T]]) -> Table[T]:
+        """A table of (id, value) pairs."""
+        table: Table[T] = Table()
+        for key, value in items:
+            table = table.set(key, value)
+        return table
 
     def get(self, key: int) -> T | None:
-        if self._small is not None:
-            return self._small.get(key)
-        if key >> (self._shift + _BITS):
+        if self.small is not None:
+            return self.small.get(key)
+        if key >> (self.shift + _BITS):
             return None
-        node, shift = self._root, self._shift
+        node, shift = self.root, self.shift
         while shift:
             node = node[(key >> shift) & 15]
             if node is None:
@@ -193,36 +197,37 @@ class Table(Generic[T]):
 
     def set(self, key: int, value: T) -> Table[T]:
         """The table with `value` (never None) under `key`."""
-        small = self._small
+        small = self.small
         if small is not None:
             new = {**small, key: value}
-            if len(new) <= _LARGE:
-                return self._of(new, _EMPTY_NODE, 0, len(new))
-            return _tree(new)
-        root, shift = self._root, self._shift
+            size = len(new)
+            return Table(new, size) if size <= _LARGE else _tree(new)
+        root, shift = self.root, self.shift
         while key >> (shift + _BITS):  # a larger id than the tree reaches: one more level on top
             root, shift = (root, *_EMPTY_NODE[1:]), shift + _BITS
         fresh = self.get(key) is None
-        return self._of(None, _with(root, shift, key, value), shift, self._n + fresh)
+        return Table(None, self.n + fresh, _with(root, shift, key, value), shift)
 
     def drop(self, key: int) -> Table[T]:
         """The table without `key`, which must be in it."""
-        small = self._small
+        small = self.small
         if small is not None:
+            if len(small) == 1 and key in small:
+                return Table()
             left = small.copy()
             del left[key]
-            return self._of(left, _EMPTY_NODE, 0, len(left))
+            return Table(left, len(left))
         if self.get(key) is None:
             raise KeyError(key)
-        root = _with(self._root, self._shift, key, None)
-        rest = self._of(None, root if root is not None else _EMPTY_NODE, self._shift, self._n - 1)
-        return rest if rest._n >= _SMALL else self._of(dict(rest.items()), _EMPTY_NODE, 0, rest._n)
+        root = _with(self.root, self.shift, key, None)
+        rest: Table[T] = Table(None, self.n - 1, root if root is not None else _EMPTY_NODE, self.shift)
+        return rest if rest.n >= _SMALL else Table(dict(rest.items()), rest.n)
 
     def items(self) -> Iterator[tuple[int, T]]:
-        if self._small is not None:
-            yield from sorted(self._small.items())
+        if self.small is not None:
+            yield from sorted(self.small.items())
         else:
-            yield from _walk(self._root, self._shift, 0)
+            yield from _walk(self.root, self.shift, 0)
 
     def values(self) -> Iterator[T]:
         for _, value in self.items():
@@ -236,24 +241,40 @@ class Table(Generic[T]):
         return self.get(key) is not None
 
     def __len__(self) -> int:
-        return self._n
+        return self.n
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Table):
             return NotImplemented
-        return self._n == other._n and all(a == b for a, b in zip(self.items(), other.items(), strict=True))
+        return self.n == other.n and all(a == b for a, b in zip(self.items(), other.items(), strict=True))
+
+    def __ne__(self, other: object) -> bool:
+        return not self == other
 
     __hash__ = None  # type: ignore[assignment]
 
     def __repr__(self) -> str:
-        return f"Table({dict(self.items())!r})"
+        return f"Table.of({list(self.items())!r})"
 
-    def __reduce__(self) -> tuple[type[Table[T]], tuple[list[tuple[int, T]]]]:
-        return Table, (list(self.items()),)
+    def __reduce__(self) -> tuple[Callable[..., Any], tuple[list[tuple[int, T]]]]:
+        return _table, (list(self.items()),)
+
+
+# Functions of the module, since a static method of a generic class cannot be pickled.
+def _chain(values: list[Any]) -> Chain[Any]:
+    return Chain.of(values)
+
+
+def _fifo(values: list[Any]) -> Fifo[Any]:
+    return Fifo.of(values)
+
+
+def _table(items: list[tuple[int, Any]]) -> Table[Any]:
+    return Table.of(items)
 
 
 def _tree(entries: dict[int, Any]) -> Table[Any]:
-    table = Table._of(None, _EMPTY_NODE, 0, 0)
+    table: Table[Any] = Table(None, 0)
     for key, value in entries.items():
         table = table.set(key, value)
     return table

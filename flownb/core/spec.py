@@ -126,17 +126,23 @@ def _joins(spec: Spec) -> tuple[tuple[int, ...], ...]:
 
 
 def _reach(spec: Spec, source: int, joins: tuple[tuple[int, ...], ...], opaque: bool) -> tuple[int, ...]:
+    """The `list[...]` steps that elements of a fan-out can reach. A question goes on as its answer, or as its end."""
+    closed = [t.key for t in spec.types if t.role == "closed"]
+    becomes = {t.key: [t.answer, *closed] for t in spec.types if t.role == "request"}
     targets: set[int] = set()
-    seen: set[int] = set()
+    seen: set[str | int] = set()
     todo: list[str] = list(spec.steps[source].fans)
     while todo:
         key = todo.pop()
+        if key in seen:
+            continue
+        seen.add(key)
         targets.update(spec.lists.get(key, ()))
+        todo += becomes.get(key, ())
         for i in spec.routes.get(key, ()):
-            if i in seen:
-                continue
-            seen.add(i)
-            todo.extend(_continues(spec, i, joins, opaque))
+            if i not in seen:
+                seen.add(i)
+                todo += _continues(spec, i, joins, opaque)
     return tuple(sorted(targets))
 
 
@@ -145,7 +151,6 @@ def _continues(spec: Spec, i: int, joins: tuple[tuple[int, ...], ...], opaque: b
 
     A join may fan out in its turn, in the same branch, so the joins of joins count too.
     """
-    answers = {t.key: t.answer for t in spec.types if t.answer}
     out: list[str] = []
     seen: set[int] = set()
     todo = [i]
@@ -155,7 +160,7 @@ def _continues(spec: Spec, i: int, joins: tuple[tuple[int, ...], ...], opaque: b
             continue
         seen.add(at)
         step = spec.steps[at]
-        out += [*step.returns, *(answers[key] for key in step.returns if key in answers)]
+        out += step.returns
         if joins[at]:
             todo += joins[at]
         elif not opaque:

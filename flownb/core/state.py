@@ -44,7 +44,7 @@ class Wake(Struct, frozen=True):
     outcome: Outcome
 
 
-class Delivery(Struct, frozen=True):
+class Delivery(Struct, frozen=True, gc=False):
     """One event on its way through one step. It lives in one place: queue, active or waiting of its `StepState`."""
 
     id: int
@@ -97,7 +97,16 @@ class StepState(Struct, frozen=True, gc=False):
     failed: int = 0
 
 
-class Join(Struct, frozen=True):
+class Arrival(Struct, frozen=True, gc=False):
+    """One event that came for a gathering step."""
+
+    target: int
+    #: Of the branch that it comes from.
+    index: int
+    out: Out
+
+
+class Join(Struct, frozen=True, gc=False):
     """An open fan-out, waiting for its branches."""
 
     id: int
@@ -109,13 +118,13 @@ class Join(Struct, frozen=True):
     pending: int
     #: The gathering steps that fire with what came for them.
     targets: tuple[int, ...]
-    #: What came, newest first: (target, index of the branch, event).
-    got: Chain[tuple[int, int, Out]]
+    #: What came.
+    got: Chain[Arrival]
     #: The branch in which the fan-out happened.
     parent: Path | None = None
 
 
-class Request(Struct, frozen=True):
+class Request(Struct, frozen=True, gc=False):
     """An open question to a person or the outside."""
 
     id: int
@@ -217,8 +226,8 @@ def active_time(state: RunState) -> float:
     return max(0.0, state.at - state.started_at)
 
 
-def empty_step() -> StepState:
-    return StepState(Fifo(), Fifo(), Table(), Table())
+#: A step that nothing has reached; states share it.
+EMPTY_STEP = StepState(Fifo(), Fifo(), Table(), Table())
 
 
 def user_value(state: RunState, name: str) -> Any:

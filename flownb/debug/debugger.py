@@ -82,12 +82,26 @@ class Debugger:
         hit = self._stop(step, event, tick, when, request)
         runner = self._runner
         handle: Pending[Moment] = Pending("where to run to", runner.host.loop)
+        failed: list[Exception] = []
+
+        def guarded(before: RunState, at: Tick, after: RunState, commands: list[c.AnyCommand]) -> bool:
+            try:
+                return hit(before, at, after, commands)
+            except Exception as error:  # `when` is the user's: stop there, and tell
+                failed.append(error)
+                return True
+
+        def told(stopped: bool) -> None:
+            if failed:
+                handle.reject(failed[0])
+            else:
+                handle.resolve(self._run.now)
 
         def go() -> None:
             if runner.end.done() or runner.suspended:
                 handle.resolve(self._run.now)
                 return
-            runner.stops.append((hit, lambda stopped: handle.resolve(self._run.now)))
+            runner.stops.append((guarded, told))
             self._run.cont()
 
         runner.host.call(go)

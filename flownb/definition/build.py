@@ -6,7 +6,7 @@ import hashlib
 import warnings
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 from flownb.core.spec import Spec, StepSpec, TypeSpec, link
 from flownb.definition.faults import graph_faults

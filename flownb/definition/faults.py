@@ -91,13 +91,13 @@ def _from_outside(role: str) -> bool:
 
 
 def _dead_ends(spec: Spec, reached: set[int]) -> list[str]:
-    """Steps from which no stop can be reached and that send nothing: allowed only if they say so by `-> None`.
+    """Steps from which no end can be reached: a stop, or a step that says by `-> None` that its branch ends there.
 
-    A step that returns nothing is an end of its branch on purpose. One that returns events of which none leads to
-    a stop is a mistake (R8.10).
+    One that returns events of which none leads to either is a mistake (R8.10), as is a circle without a way out.
     """
     types = {t.key: t for t in spec.types}
     ends = {i for i, s in enumerate(spec.steps) if any(types[k].role == "stop" for k in (*s.returns, *s.fans))}
+    ends.update(i for i, s in enumerate(spec.steps) if not s.returns and not s.fans)
     grew = True
     while grew:
         grew = False
@@ -114,7 +114,7 @@ def _dead_ends(spec: Spec, reached: set[int]) -> list[str]:
                 grew = True
     return [
         f"step {step.name!r} leads nowhere: nothing that follows it returns a StopEvent. "
-        "Return one on this way, or hint `-> None` if its branch is meant to end."
+        "Return one on this way, or let it end in a step with the hint `-> None`."
         for i, step in enumerate(spec.steps)
         if i in reached and i not in ends and (step.returns or step.fans)
     ]

@@ -44,6 +44,9 @@ class Meaning:
     metadata: tuple[Any, ...] = ()
 
 
+NOTHING = Meaning()
+
+
 def resolve(fn: Callable[..., Any], local: dict[str, Any] | None) -> dict[str, Any]:
     """The hints of a function, names resolved, `Annotated` kept.
 
@@ -131,7 +134,7 @@ def _element(hint: Any) -> Any:
     if get_origin(hint) not in _LISTS:
         return None
     args = [arg for arg in get_args(hint) if arg is not Ellipsis]
-    return Union[tuple(args)] if args else None
+    return Union[tuple(args)] if args else None  # noqa: UP007 - made of a tuple
 
 
 def _is_event(hint: Any) -> bool:
@@ -140,4 +143,5 @@ def _is_event(hint: Any) -> bool:
 
 def _plain(cls: type[Event]) -> type[Event]:
     """The class itself for a subscripted generic: `Ask[Verdict]` is named by `Ask`."""
-    return cls.__pydantic_generic_metadata__["origin"] or cls
+    origin: type[Event] | None = cls.__pydantic_generic_metadata__["origin"]  # type: ignore[assignment]
+    return origin or cls

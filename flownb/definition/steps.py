@@ -8,13 +8,14 @@ import sys
 import textwrap
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from types import CodeType, MethodType
-from typing import Any, get_args
+from types import CodeType, FrameType, MethodType, ModuleType
+from typing import Any, get_args, get_origin
 
 from pydantic import BaseModel
+from typing_extensions import TypeAliasType
 
-from flownb.definition.hints import Meaning, Unresolved, meaning, resolve
-from flownb.events import Event, answer_of, role_of
+from flownb.definition.hints import NOTHING, Meaning, Unresolved, meaning, resolve
+from flownb.events import Event, InputRequiredEvent, answer_of, role_of
 
 ATTRIBUTE = "__flownb_step__"
 
@@ -46,8 +47,8 @@ class Step:
     call: Callable[..., Any] = field(default=lambda: None, repr=False)
     #: `Model` of `Context[Model]`.
     state_model: type[BaseModel] | None = None
-    takes: Meaning = Meaning()
-    gives: Meaning = Meaning()
+    takes: Meaning = NOTHING
+    gives: Meaning = NOTHING
     #: Parameters in the order of the signature: "event", "list", "context".
     plan: tuple[str, ...] = ()
     #: Names of keyword-only parameters by what they take.
@@ -67,10 +68,28 @@ def options_of(fn: Any) -> StepOptions | None:
     return found if isinstance(found, StepOptions) else None
 
 
-def nested_names(depth: int) -> dict[str, Any] | None:
-    """Names of the function that calls a decorator, for hints that are strings; None at module level."""
-    frame = sys._getframe(depth)
-    return dict(frame.f_locals) if frame.f_code.co_name != "<module>" else None
+def nested_names(skip: tuple[str, ...]) -> dict[str, Any] | None:
+    """Types and modules that are known where a decorator is used but are not global: of a class body and of the
+    function around it. For hints that are strings.
+
+    Args:
+        skip: Modules whose own frames stand between.
+    """
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None and frame.f_globals.get("__name__") in skip:
+        frame = frame.f_back
+    names: dict[str, Any] = {}
+    while frame is not None and frame.f_locals is not frame.f_globals:
+        names = {**{name: v for name, v in frame.f_locals.items() if _may_be_hinted(v)}, **names}
+        if frame.f_code.co_flags & inspect.CO_OPTIMIZED:  # a function: its caller is not around it
+            break
+        frame = frame.f_back
+    return names or None
+
+
+def _may_be_hinted(value: Any) -> bool:
+    # Not all locals: a step would keep the frames and arrays of its surroundings alive.
+    return isinstance(value, (type, ModuleType, TypeAliasType)) or get_origin(value) is not None
 
 
 def step_of(
@@ -118,7 +137,7 @@ def _read_parameters(step: Step, hints: dict[str, Any], is_context: Callable[[An
             kind = "context"
             step.state_model = _model_of(hint)
         else:
-            found = meaning(hint) if hint is not parameter.empty else Meaning()
+            found = meaning(hint) if hint is not parameter.empty else NOTHING
             if not found.events and not found.is_list:
                 if parameter.default is parameter.empty:
                     said = "no type hint" if hint is parameter.empty else f"the hint {_spell(hint)}, which is no event"
@@ -173,7 +192,7 @@ def asks_people(step: Step) -> bool:
 
 def answers_of(step: Step) -> list[type[Event]]:
     """The event classes that answer the questions that a step returns."""
-    found = (answer_of(cls) for cls in (*step.gives.events, *step.gives.lists) if role_of(cls) == "request")
+    found = (answer_of(cls) for cls in (*step.gives.events, *step.gives.lists) if issubclass(cls, InputRequiredEvent))
     return [cls for cls in found if isinstance(cls, type) and issubclass(cls, Event)]
 
 

@@ -8,6 +8,7 @@ from typing import Any
 import ipywidgets
 
 from flownb.core.state import RunState
+from flownb.core.ticks import Ask
 from flownb.errors import WorkflowError
 from flownb.events import Event
 from flownb.notebook.forms import AnswerForm
@@ -24,7 +25,7 @@ CHUNK = 2_500
 _SECONDS_BETWEEN_CHUNKS = 0.06
 
 
-class RunPanel(ipywidgets.VBox):
+class RunPanel(ipywidgets.VBox):  # type: ignore[misc]
     """One run, live, in a cell.
 
     Made in the cell that shows it; from then on the publisher, on the run's host, makes and changes all widgets.
@@ -109,7 +110,9 @@ class RunPanel(ipywidgets.VBox):
         asked = {request.number: request for request in self._open_requests()}
         changed = False
         for number in [n for n in self._forms if n not in asked]:
-            self._put_away(self._forms.pop(number), Request(self._screen.runner, self._screen.runner.questions.all[number]))
+            self._put_away(
+                self._forms.pop(number), Request(self._screen.runner, self._screen.runner.questions.all[number])
+            )
             changed = True
         for number, request in asked.items():
             form = self._forms.get(number)
@@ -219,7 +222,9 @@ class RunPanel(ipywidgets.VBox):
         return True
 
     def _on_detail(self, message: dict[str, Any]) -> bool:
-        self.view.send({"kind": "detail", "view": message.get("view"), "of": message.get("id"), **self.detail(int(message["seq"]))})
+        self.view.send(
+            {"kind": "detail", "view": message.get("view"), "of": message.get("id"), **self.detail(int(message["seq"]))}
+        )
         return False
 
     def detail(self, seq: int) -> dict[str, Any]:
@@ -274,7 +279,7 @@ def _payload(tick: Any) -> list[list[str]]:
     shown: list[list[str]] = []
     outs = [out for out in (getattr(tick, "out", None), getattr(tick, "answer", None)) if out is not None]
     wait = getattr(tick, "wait", None)
-    if hasattr(wait, "question"):
+    if isinstance(wait, Ask):
         outs.append(wait.question)
     outs += list(getattr(tick, "outs", ()))
     for out in outs[:20]:

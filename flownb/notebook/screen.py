@@ -100,9 +100,7 @@ class Screen:
             "tall": layout.tall if layout is not None else True,
             "order": topological(graph),
             "nodes": [{"label": node.label, "shape": node.shape} for node in graph.nodes],
-            "edges": [
-                {"label": e.label, "source": e.source, "target": e.target, "kind": e.kind} for e in graph.edges
-            ],
+            "edges": [{"label": e.label, "source": e.source, "target": e.target, "kind": e.kind} for e in graph.edges],
             "store": f"kept in {committer.journal.place}" if committer is not None else "kept in memory",
             "twin": twin_class(self.run.run_id),
         }
@@ -138,7 +136,7 @@ class Screen:
         }
 
     def _questions(self, opened: set[int]) -> list[dict[str, Any]]:
-            return [
+        return [
             {
                 "id": str(request.number),
                 "step": request.step,
@@ -153,7 +151,11 @@ class Screen:
     def _error(self, state: RunState) -> dict[str, str] | None:
         runner = self.runner
         if runner.suspended or runner.blocked:
-            return {"step": "", "type": status_words(state, runner.suspended, runner.blocked), "text": str(self.run.why())}
+            return {
+                "step": "",
+                "type": status_words(state, runner.suspended, runner.blocked),
+                "text": str(self.run.why()),
+            }
         if state.failure is None:
             return None
         step = state.spec.steps[state.failed_step].name if state.failed_step >= 0 else ""

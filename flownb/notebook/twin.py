@@ -37,11 +37,16 @@ class Twin:
 
     def words(self) -> str:
         """The state in one sentence, for plain text and for the picture's description."""
-        names = {}
+        names: dict[str, list[str]] = {}
         for node, shown in zip(self._projection.graph.nodes, self._projection.nodes, strict=True):
             names.setdefault(shown[0], []).append(" ".join(node.label.split()))
         parts = [f"run {self._state.run_id} of {self._state.spec.name}: {self._status} at tick {self._state.seq}"]
-        for state, word in (("failed", "failed"), ("person", "waits for a person"), ("running", "running"), ("done", "done")):
+        for state, word in (
+            ("failed", "failed"),
+            ("person", "waits for a person"),
+            ("running", "running"),
+            ("done", "done"),
+        ):
             if names.get(state):
                 parts.append(f"{word}: {', '.join(names[state])}")
         if self._state.failure is not None:
@@ -61,16 +66,31 @@ class Twin:
             f"<td>{row[4] or ''}</td></tr>"
             for i, row in enumerate(rows[first:])
         )
-        error = f"<p><b>{escape(short(state.failure.type))}</b>: {escape(state.failure.message)}</p>" if state.failure else ""
+        error = (
+            f"<p><b>{escape(short(state.failure.type))}</b>: {escape(state.failure.message)}</p>"
+            if state.failure
+            else ""
+        )
         answers = "".join(f"<li>{escape(text)}</li>" for text in self._answers[-LAST_TICKS:])
         answered = f"<p>Answers</p><ul>{answers}</ul>" if answers else ""
+        name = f"flownb-twin-{twin_class(state.run_id)}"
         return (
-            f'<div class="flownb-twin-{twin_class(state.run_id)}"><p><b>{escape(state.spec.name)}</b> run '
+            f'<div class="{name}">{_without_error(name)}<p><b>{escape(state.spec.name)}</b> run '
             f"{escape(state.run_id)} · {escape(self._status)} at tick {state.seq} · last state, taken {taken}</p>"
-            f'<img alt="{escape(words)}" src="data:image/svg+xml;base64,{picture}">{error}{answered}'
+            f'<div style="display:flex;flex-wrap:wrap;gap:8px 24px"><img alt="{escape(words)}" '
+            f'src="data:image/svg+xml;base64,{picture}"><div style="flex:1 1 320px">{error}{answered}'
             "<details><summary>last ticks</summary><table><thead><tr><th>#</th><th>what</th><th>event</th>"
-            f"<th>ms</th></tr></thead><tbody>{table}</tbody></table></details></div>"
+            f"<th>ms</th></tr></thead><tbody>{table}</tbody></table></details></div></div></div>"
         )
 
     def _repr_mimebundle_(self, **kwargs: Any) -> dict[str, str]:
         return {"text/html": self.html(), "text/plain": self.words()}
+
+
+def _without_error(name: str) -> str:
+    """A style that hides what stands in the panel's place without a kernel: "Error displaying widget: model not found".
+
+    That is bare text, while a live view and every other output are made of elements, so these are never hidden.
+    """
+    before = f".jp-OutputArea-child:has(+.jp-OutputArea-child .{name})"
+    return f"<style>{before}>.jp-OutputArea-output:not(:has(*)){{display:none}}</style>"

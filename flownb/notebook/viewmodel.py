@@ -103,10 +103,9 @@ class Projection:
         return deltas
 
     def _edges_taken(self, before: RunState | None, tick: t.Tick) -> list[int]:
+        outs: tuple[Out, ...]
         match tick:
-            case t.RunStarted():
-                source, outs = 0, (tick.out,)
-            case t.EventArrived():
+            case t.RunStarted() | t.EventArrived():
                 source, outs = 0, (tick.out,)
             case t.StepFinished() | t.EventsSent():
                 if before is None or tick.step not in before.spec.index:
@@ -119,7 +118,7 @@ class Projection:
                 source, outs = request.step + 1, (tick.answer,)
             case _:
                 return []
-        taken = []
+        taken: list[int] = []
         for out in outs:
             taken += self._along.get((source, out.key), ())
         return taken
@@ -238,7 +237,9 @@ def _timer_caption(tick: t.TimerFired, before: RunState | None) -> tuple[str, st
 
 def _asker(number: int, before: RunState | None) -> str:
     request = before.requests.get(number) if before is not None else None
-    return before.spec.steps[request.step].name if before is not None and request is not None and request.step >= 0 else ""
+    return (
+        before.spec.steps[request.step].name if before is not None and request is not None and request.step >= 0 else ""
+    )
 
 
 def _names(outs: Sequence[Out]) -> str:
@@ -285,8 +286,8 @@ def queue_lines(state: RunState, inbox: Sequence[t.Tick], limit: int = 60) -> li
     """What comes next and who waits: `[[what, text], ...]`, what in next, running, queued, waiting, timer, person."""
     lines: list[list[str]] = []
     for tick in inbox[:limit]:
-        kind, step, event, _ = caption(tick, state)
-        lines.append(["next", " ".join(filter(None, (step, kind, event)))])
+        kind, name, event, _ = caption(tick, state)
+        lines.append(["next", " ".join(filter(None, (name, kind, event)))])
     for spec, step in zip(state.spec.steps, state.steps, strict=True):
         held = (("running", list(step.active.values())), ("queued", list(step.queue)[: limit // 4]))
         for word, deliveries in held:

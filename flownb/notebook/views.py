@@ -6,7 +6,7 @@ import base64
 from html import escape
 from typing import Any
 
-from IPython.display import display
+from IPython import display as ipython
 
 from flownb.core.graph import Graph, graph_of
 from flownb.notebook import kernel
@@ -17,6 +17,8 @@ from flownb.notebook.screen import Screen
 from flownb.notebook.still import Still
 from flownb.notebook.svg import twin_svg
 from flownb.run import Run
+
+_display: Any = ipython.display
 
 #: Panels shown by a cell, by its id: (execution, panels). Running the cell again closes them.
 _by_cell: dict[str, tuple[str, list[RunPanel]]] = {}
@@ -100,7 +102,10 @@ class RunViews:
         if screen.layout is None:
             screen.layout = lay_out(screen.projection.graph)
         twin = screen.twin()
-        return Picture(twin_svg(screen.projection.graph, screen.layout, screen.projection.nodes, screen.projection.edges), twin.words())
+        return Picture(
+            twin_svg(screen.projection.graph, screen.layout, screen.projection.nodes, screen.projection.edges),
+            twin.words(),
+        )
 
     def show(self, *, full: bool = False) -> None:
         """Show the panel, unless it is the last expression of the cell that shows it already."""
@@ -121,7 +126,7 @@ class RunViews:
         if shown is not None and shown[0] == execution and len(shown[1]) >= PANELS_A_CELL:
             self._shown_in.add(execution)
             text = f"run {self._run.run_id} of {self._run._runner.state.spec.name}: run.view() shows its panel"
-            display({"text/plain": text}, raw=True)
+            _display({"text/plain": text}, raw=True)
             return
         self._show(message, full=full)
 
@@ -134,12 +139,12 @@ class RunViews:
             return
         panel = RunPanel(screen, compact=not full)
         _register(kernel.cell_key(message), execution, panel)
-        display(panel)
-        panel.twin_handle = display(screen.twin(), display_id=True)
+        _display(panel)
+        panel.twin_handle = _display(screen.twin(), display_id=True)
 
     def _show_twin(self, screen: Screen) -> None:
         """Where nobody looks no widget is made: the twin alone, renewed until the run ends."""
-        Still(screen, display(screen.twin(), display_id=True))
+        Still(screen, _display(screen.twin(), display_id=True))
 
     def settle(self) -> None:
         """Renew the twins now: the cell that awaited the run is about to end, and with it maybe the kernel."""
@@ -168,6 +173,7 @@ def _register(cell: str, execution: str, panel: RunPanel) -> None:
 
 def show_at_start(run: Run[Any], *, full: bool) -> None:
     """Called by a run that begins in a kernel."""
+    kernel.route_displays()
     run.view.show_at_start(full=full)
 
 

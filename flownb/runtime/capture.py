@@ -12,7 +12,7 @@ import io
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, Protocol, TextIO
 
@@ -38,8 +38,19 @@ class StepLog:
 
     def text(self, delivery: int | None = None) -> str:
         """All of it, or what one delivery wrote."""
-        said = "".join(text for _, d, text in self.lines if delivery is None or d == delivery)
+        said = "".join(self._whole_lines() if delivery is None else (t for _, d, t in self.lines if d == delivery))
         return f"{said}\n… and {self.dropped:,} characters more" if self.dropped else said
+
+    def _whole_lines(self) -> Iterator[str]:
+        """Lines as they end: `print(a, b)` writes piece by piece, and other deliveries write in between."""
+        begun: dict[int, str] = {}
+        for _, delivery, text in tuple(self.lines):
+            whole, newline, rest = (begun.pop(delivery, "") + text).rpartition("\n")
+            if newline:
+                yield whole + newline
+            if rest:
+                begun[delivery] = rest
+        yield from begun.values()
 
 
 class Sink(Protocol):
@@ -94,7 +105,7 @@ on_change: list[Callable[[bool], None]] = []
 
 def begin() -> None:
     """A run begins: install the routers, if no other run did."""
-    global _users
+    global _users  # noqa: PLW0603 - the streams are the process's, so their count is too
     with _lock:
         _users += 1
         for name in ("stdout", "stderr"):
@@ -108,7 +119,7 @@ def begin() -> None:
 
 def end() -> None:
     """A run ended: after the last one the streams are put back, unless somebody replaced them meanwhile."""
-    global _users
+    global _users  # noqa: PLW0603
     with _lock:
         _users -= 1
         if _users:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from flownb.core.state import shown_status
 from flownb.core.ticks import EventArrived, RequestAnswered, RunStarted
 from flownb.core.values import Out
-from flownb.errors import NotStorable
+from flownb.errors import JournalConflict, NotStorable
 from flownb.store.journal import Append, Journal
 
 if TYPE_CHECKING:
@@ -16,6 +16,9 @@ if TYPE_CHECKING:
 
 #: What is acknowledged to the outside is flushed first (R1.12).
 _ACKNOWLEDGED = (RunStarted, EventArrived, RequestAnswered)
+
+#: Trying again cannot help: the run is suspended with the reason.
+_LASTING = (NotStorable, JournalConflict)
 
 
 class Committer:
@@ -41,9 +44,11 @@ class Committer:
                 try:
                     self._write([runner])
                 except Exception as error:  # whatever the store raises: the turn did not happen
-                    runner.take_back(error, lasting=isinstance(error, NotStorable))
+                    runner.take_back(error, lasting=isinstance(error, _LASTING))
 
     def _write(self, runners: list[Runner]) -> None:
         durable = any(runner.ended or any(type(tick) in _ACKNOWLEDGED for tick in runner.batch) for runner in runners)
-        entries = [Append(runner.run_id, runner.before_seq, runner.batch, shown_status(runner.state)) for runner in runners]
+        entries = [
+            Append(runner.run_id, runner.before_seq, runner.batch, shown_status(runner.state)) for runner in runners
+        ]
         self.journal.append(entries, durable=durable)

@@ -19,8 +19,10 @@ from weakref import WeakKeyDictionary
 from pydantic import BaseModel
 
 _ATOMIC: frozenset[type] = frozenset(
-    (int, float, complex, str, bytes, bool, NoneType, decimal.Decimal, uuid.UUID, range, type)
-    + (dt.datetime, dt.date, dt.time, dt.timedelta)
+    (
+        *(int, float, complex, str, bytes, bool, NoneType, decimal.Decimal, uuid.UUID, range, type),
+        *(dt.datetime, dt.date, dt.time, dt.timedelta),
+    )
 )
 _set = object.__setattr__
 
@@ -70,7 +72,7 @@ def _is_safe(kind: type[BaseModel]) -> bool:
 
 def _copy_model(model: Any) -> Any:
     kind = type(model)
-    new = kind.__new__(kind)
+    new = object.__new__(kind)
     fields = model.__dict__.copy()
     for name, value in fields.items():
         if type(value) not in _ATOMIC:

@@ -29,6 +29,8 @@ class Turned(Protocol):
 
     def stop_driving(self) -> None: ...
 
+    def notice_loss(self) -> None: ...
+
 
 LOST = (
     "The event loop that drove this run is closed, so nothing drives it any more. Await the run before its "
@@ -135,6 +137,7 @@ def host_for(wish: str) -> Host:
     Raises:
         WorkflowConfigurationError: "loop" or "kernel" where no loop runs.
     """
+    _let_go_of_closed_loops()
     if wish == "thread":
         return engine()
     try:
@@ -150,15 +153,21 @@ def host_for(wish: str) -> Host:
     with _lock:
         found = _hosts.get(loop)
         if found is None or not found.is_here():
-            for closed in [known for known in _hosts if known.is_closed()]:
-                del _hosts[closed]
             found = _hosts[loop] = Host(loop)
         return found
 
 
+def _let_go_of_closed_loops() -> None:
+    with _lock:
+        lost = [_hosts.pop(loop) for loop in list(_hosts) if loop.is_closed()]
+    for host in lost:
+        for runner in list(host.runners):
+            runner.notice_loss()
+
+
 def engine() -> Host:
     """The engine's own daemon thread, started on first need and again if it died."""
-    global _engine
+    global _engine  # noqa: PLW0603 - one a process
     with _lock:
         if _engine is None or _engine.thread is None or not _engine.thread.is_alive():
             started = threading.Event()
@@ -187,6 +196,8 @@ def _run_until_stopped(loop: asyncio.AbstractEventLoop) -> None:
             break
         except (SystemExit, KeyboardInterrupt):
             _log.exception("a task on the engine's loop wanted to end the process")
+    # The process ends: what steps left unfinished is no news ("Task was destroyed but it is pending!").
+    loop.set_exception_handler(lambda loop, context: None)
     loop.close()  # from here on, who calls this host gets EngineLost
 
 

@@ -7,6 +7,7 @@ import threading
 from collections.abc import Callable, Generator
 from contextlib import AbstractContextManager, nullcontext
 from functools import partial
+from types import TracebackType
 from typing import Any, Generic, NoReturn, TypeVar
 
 from flownb.errors import WrongLoop
@@ -25,7 +26,18 @@ class Pending(Generic[T]):
         abandon: Called when a wait for it is given up.
     """
 
-    __slots__ = ("__weakref__", "_abandon", "_calls", "_done", "_error", "_loop", "_value", "_what", "blocking")
+    __slots__ = (
+        "__weakref__",
+        "_abandon",
+        "_calls",
+        "_done",
+        "_error",
+        "_loop",
+        "_trace",
+        "_value",
+        "_what",
+        "blocking",
+    )
 
     def __init__(
         self,
@@ -39,6 +51,7 @@ class Pending(Generic[T]):
         self._done = False
         self._value: Any = None
         self._error: BaseException | None = None
+        self._trace: TracebackType | None = None
         self._calls: list[Callable[[], None]] = []
         #: Entered while `.result()` blocks a thread; lets a pool make another one meanwhile.
         self.blocking: Callable[[], AbstractContextManager[None]] = nullcontext
@@ -69,6 +82,7 @@ class Pending(Generic[T]):
             if self._done:
                 return
             self._value, self._error, self._done = value, error, True
+            self._trace = error.__traceback__ if error is not None else None
             calls, self._calls = self._calls, []
         for call in calls:
             call()
@@ -137,7 +151,7 @@ class Pending(Generic[T]):
 
     def _outcome(self) -> T:
         if self._error is not None:
-            raise self._error.with_traceback(self._error.__traceback__)
+            raise self._error.with_traceback(self._trace)  # each wait begins where it was rejected
         return self._value  # type: ignore[no-any-return]
 
     def __getattr__(self, name: str) -> NoReturn:

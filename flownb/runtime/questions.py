@@ -44,6 +44,8 @@ class Questions:
         self.answered_by: dict[int, Request] = {}
         #: Answers without a person.
         self.policy: Callable[[Runner, Request], None] | None = None
+        #: Questions that it is answering.
+        self.underway: set[int] = set()
         #: Why such an answer did not come: shown with the question, which stays open.
         self.errors: dict[int, str] = {}
 

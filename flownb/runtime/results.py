@@ -10,12 +10,13 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
+from pydantic import ValidationError
+
 from flownb.core.values import Failure, Limit, Out
 from flownb.definition import Definition, Step
 from flownb.errors import EventOutdated, WorkflowRuntimeError
 from flownb.events import Event, InputRequiredEvent, key_of, seconds_until
 from flownb.runtime.copying import copied
-
 
 #: Files of the engine itself, in tracebacks.
 _PACKAGE = str(Path(__file__).parents[1]) + os.sep
@@ -29,7 +30,13 @@ def out_of(event: Event, definition: Definition, now: float) -> Out:
         definition: The run's; types that it knows need no bases in the tick.
         now: Unix seconds, for the deadline of a question.
     """
-    key, role, bases = type(event).__flownb_kind__
+    kind = type(event)
+    if kind.__pydantic_generic_metadata__["origin"]:
+        raise WorkflowRuntimeError(
+            f"{kind.__name__}(...) cannot be sent: a class made by subscription alone has no name of its own. "
+            f"Write `class Mine({kind.__name__}): ...` and send that."
+        )
+    key, role, bases = kind.__flownb_kind__
     if key in definition.spec.routes:
         bases = ()
     if role == "request" and isinstance(event, InputRequiredEvent) and event._deadline is not None:
@@ -57,15 +64,20 @@ def outs_of(result: Any, step: Step, definition: Definition, now: float) -> tupl
         return (), False
     if isinstance(result, Event):
         return (out_of(result, definition, now),), False
-    if isinstance(result, Sequence) and all(isinstance(item, Event) for item in result) and result != "":
+    if _is_list(result) and all(isinstance(item, Event) for item in result):
         return tuple([out_of(item, definition, now) for item in result]), True
     raise WorkflowRuntimeError(_wrong_result(result, step), step=step.name)
+
+
+def _is_list(result: Any) -> bool:
+    """A list, a tuple or another sequence (R2.16); text is none."""
+    return isinstance(result, Sequence) and not isinstance(result, (str, bytes, bytearray, memoryview))
 
 
 def _wrong_result(result: Any, step: Step) -> str:
     expected = [key_of(c) for c in step.gives.events] + [f"list[{key_of(c)}]" for c in step.gives.lists]
     found = key_of(type(result))
-    if isinstance(result, Sequence) and not isinstance(result, (str, bytes)):
+    if _is_list(result):
         wrong = next(item for item in result if not isinstance(item, Event))
         found = f"{type(result).__name__} with a {key_of(type(wrong))} in it"
     alike = [key for key in expected if key.rpartition(":")[2] == found.rpartition(":")[2]]
@@ -77,18 +89,23 @@ def _wrong_result(result: Any, step: Step) -> str:
     return f"Step {step.name!r} returned a {found}; its hint says {' | '.join(expected) or 'None'}. {mend}"
 
 
-def delivered(out: Out | tuple[Out, ...], definition: Definition) -> Any:
+def delivered(out: Out | tuple[Out, ...], definition: Definition, seq: int) -> Any:
     """The value that a step is handed: of the newest class of its key, and its own copy.
+
+    Args:
+        out: What is delivered.
+        definition: The run's.
+        seq: The tick that sent it, for the error.
 
     Raises:
         EventOutdated: The newest class does not take an older event.
     """
-    if type(out) is tuple:
-        return [copied(current(item, definition)) for item in out]
-    return copied(current(out, definition))  # type: ignore[arg-type]
+    if isinstance(out, tuple):
+        return [copied(current(item, definition, seq)) for item in out]
+    return copied(current(out, definition, seq))
 
 
-def current(out: Out, definition: Definition) -> Any:
+def current(out: Out, definition: Definition, seq: int = 0) -> Any:
     """The value as an instance of the class that its key means now (R2.24).
 
     Raises:
@@ -100,11 +117,14 @@ def current(out: Out, definition: Definition) -> Any:
         return value
     try:
         return cls.model_validate(value.model_dump())
-    except ValueError as error:
+    except ValidationError as error:
+        said = "; ".join(f"{'.'.join(map(str, e['loc'])) or cls.__name__}: {e['msg']}" for e in error.errors())
         raise EventOutdated(
-            f"{out.key} was redefined, and an event of the older definition does not fit: {error}. "
-            "Give new fields a default, or start a new run.",
+            f"{out.key} was redefined, and an event of the older definition{f', of tick {seq},' if seq else ''} "
+            f"does not fit: {said}. Give new fields a default, or start a new run.",
             event=out.key,
+            fields=tuple(str(e["loc"][0]) for e in error.errors() if e["loc"]),
+            seq=seq,
         ) from error
 
 

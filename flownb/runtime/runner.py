@@ -7,7 +7,7 @@ import logging
 from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import partial
+from types import TracebackType
 from typing import Any, Literal
 
 from msgspec.structs import replace
@@ -87,6 +87,7 @@ class Runner:
     ) -> None:
         self.definition = definition
         self.run_id = started.run_id
+        self.first = started
         self.host = host
         self.clock = clock
         self.committer = committer
@@ -107,6 +108,8 @@ class Runner:
         #: Live exceptions of failed deliveries, for who awaits the run in this process.
         self.errors: dict[int, BaseException] = {}
         self.error: BaseException | None = None
+        #: Its traceback as it was then: whoever raises it again adds frames.
+        self.trace: TracebackType | None = None
         self.end: Pending[None] = Pending(f"run {started.run_id}", host.loop)
         self.observers: list[Observer] = []
         #: Called after each turn.
@@ -125,7 +128,7 @@ class Runner:
         self.batch: list[AnyTick] = []
         self._before = self.state
         self._seen: list[_Seen] = []
-        host.runners.add(self)
+        self._hits: list[tuple[tuple[Stop, Callable[[bool], None]], GateClosed]] = []
 
     def set_first_state(self, values: Mapping[str, Any]) -> None:
         """The user's state before the first step; it stands in the first tick."""
@@ -134,6 +137,7 @@ class Runner:
 
     def launch(self) -> None:
         """Begin to drive."""
+        self.host.runners.add(self)
         capture.begin()
         self._wake_up()
 
@@ -232,17 +236,21 @@ class Runner:
 
     def _check_stops(self, seen: _Seen) -> None:
         for entry in list(self.stops):
-            hit, told = entry
-            if hit(*seen):
+            if entry[0](*seen):
                 self.stops.remove(entry)
+                close = GateClosed(seen[2].at, "breakpoint")
                 if seen[2].status not in ENDED:
-                    self.control.append(GateClosed(seen[2].at, "breakpoint"))
-                self.tell_once(partial(told, True))
+                    self.control.append(close)
+                self._hits.append((entry, close))
 
     def _undo(self) -> None:
         """The turn did not happen: its ticks stand at the head of the inbox again."""
         for tick in reversed(self.batch):
             (self.control if is_control(tick) else self.inbox).appendleft(tick)
+        for entry, close in self._hits:
+            self.stops.append(entry)
+            self.control = deque(tick for tick in self.control if tick is not close)
+        self._hits.clear()
         self.state = self._before
         self.batch.clear()
         self._seen.clear()
@@ -276,6 +284,9 @@ class Runner:
             except Exception as error:  # a bug of ours; the journal is sound
                 self._suspend(error, f" while acting on tick {self.before_seq}")
                 return
+            hits, self._hits = self._hits, []
+            for (_, told), _close in hits:
+                told(True)
             self.tell()
             if self.ended:
                 self._finish()
@@ -287,7 +298,7 @@ class Runner:
         before, tick, state, commands = entry
         self.ticks.append(tick)
         self.history.note(state, tick)
-        # First what the engine remembers: a plain step that the commands start runs at once, on its thread, and may ask.
+        # First what the engine remembers: a plain step that the commands start runs at once, and may ask for it.
         after = _AFTER.get(type(tick))
         if after is not None:
             after(self, before, tick, state)
@@ -312,15 +323,6 @@ class Runner:
         """Something changed."""
         for listener in tuple(self.listeners):
             listener()
-
-    def tell_once(self, call: Callable[[], None]) -> None:
-        """Call this after the present turn."""
-
-        def told() -> None:
-            self.listeners.remove(told)
-            call()
-
-        self.listeners.append(told)
 
     # -- acting on commands
 
@@ -403,22 +405,27 @@ class Runner:
     def _finish(self) -> None:
         if self.state.status == "failed":
             self.error = self.errors.get(getattr(self.ticks[-1], "delivery", 0))
+            self.trace = self.error.__traceback__ if self.error is not None else None
         self._put_down()
-        stops, self.stops = self.stops, []
-        for _, told in stops:
-            told(False)
+        self._drop_stops()
         self.end.resolve(None)
         self.tell()
 
     def _suspend(self, error: BaseException, where: str) -> None:
         """Stop driving, and say why; the journal is sound up to its last tick."""
         self.suspended = f"{type(error).__name__}: {error}{where}"
-        self.error = error
+        self.error, self.trace = error, error.__traceback__
         self._put_down()
         self.tell()
         self.host.loop.call_soon(self._end_badly, error)
 
+    def _drop_stops(self) -> None:
+        stops, self.stops = self.stops, []
+        for _, told in stops:
+            told(False)
+
     def _end_badly(self, error: BaseException) -> None:
+        self._drop_stops()
         self.end.reject(error)
         self.tell()
 

@@ -29,7 +29,7 @@ SHUTDOWN_S = 0.1
 class Worker:
     """One start of one delivery. Everything that it says carries its start number; `fenced`, it says nothing more."""
 
-    __slots__ = ("delivery", "fenced", "marks", "number", "runner", "step", "task")
+    __slots__ = ("delivery", "fenced", "marks", "number", "returned", "runner", "step", "task")
 
     def __init__(self, runner: Runner, delivery: Delivery, step: Step) -> None:
         self.runner = runner
@@ -37,6 +37,8 @@ class Worker:
         self.step = step
         self.task: asyncio.Task[None] | None = None
         self.fenced = False
+        #: Its code returned; a task that it left behind may still send, as from outside (R3.21).
+        self.returned = False
         #: Open waits by their mark.
         self.marks: dict[int, Pending[Any]] | None = None
         self.number = 0
@@ -52,7 +54,7 @@ class Worker:
     def _call(self) -> Any:
         runner, step = self.runner, self.step
         sink.set(self)
-        value = delivered(self.delivery.out, runner.definition)
+        value = delivered(self.delivery.out, runner.definition, self.delivery.cause)
         if step.plan == ("event",) and not step.keywords:
             return step.call(value)
         args, kwargs = arguments(step, value, runner.make_context(self))
@@ -74,6 +76,7 @@ class Worker:
             if not self.fenced:
                 self._failed_async(error)
             return
+        self.returned = True
         if not self.fenced:
             runner.put(StepFinished(now, self.step.name, d.id, d.start, outs, fan))
 
@@ -97,6 +100,7 @@ class Worker:
         except BaseException as error:  # also SystemExit: it would end the thread without a word
             self._hand_in(self._fail, error)
             return
+        self.returned = True
         self._hand_in(self._finish, StepFinished(now, self.step.name, d.id, d.start, outs, fan))
 
     def _hand_in(self, take: Callable[[Any], None], what: Any) -> None:
@@ -137,14 +141,14 @@ class Worker:
         self.fenced = True
         for pending in (self.marks or {}).values():
             pending.reject(AttemptOver(f"The attempt of step {self.step.name!r} is over."))
-        if self.task is not None:
+        if self.task is not None and not self.runner.host.is_lost():
             self.task.cancel()
 
     # What `Context` calls.
 
     def check(self) -> None:
         """Raises AttemptOver once nothing that this code does counts any more."""
-        if self.fenced:
+        if self.fenced or self.returned:
             raise AttemptOver(f"The attempt of step {self.step.name!r} is over; nothing that it still does counts.")
 
     def wait(self, what: str, wait: Sleep | Ask) -> Pending[Any]:
@@ -153,12 +157,24 @@ class Worker:
         self.number += 1
         mark = self.number
         runner, d = self.runner, self.delivery
-        pending: Pending[Any] = Pending(what, runner.host.loop, lambda: runner.host.call(self._withdraw, mark))
+        pending: Pending[Any] = Pending(what, runner.host.loop, lambda: self._give_up(mark))
         if self.marks is None:
             self.marks = {}
         self.marks[mark] = pending
         runner.post(WaitOpened(runner.clock.now(), self.step.name, d.id, d.start, mark, wait))
         return pending
+
+    def _give_up(self, mark: int) -> None:
+        """The step's code waits no longer; on any thread."""
+        task, host = self.task, self.runner.host
+        try:
+            if task is not None and task.cancelling():
+                # By the step's own `asyncio.timeout`, or because the loop is shutting down: see SHUTDOWN_S.
+                host.call(host.loop.call_later, SHUTDOWN_S, self._withdraw, mark)
+            else:
+                host.call(self._withdraw, mark)
+        except EngineLost:  # the wait stays in the run's state
+            return
 
     def _withdraw(self, mark: int) -> None:
         if not self.fenced and self.marks and self.marks.pop(mark, None) is not None:

@@ -39,6 +39,7 @@ const ICONS = {
   close: "M4.5 4.5l7 7M11.5 4.5l-7 7",
   help: "M5.8 6.2a2.2 2.2 0 1 1 3.3 1.9c-.8.4-1.1.8-1.1 1.6M8 12.2v.1",
   sent: "M3 8h9M8.5 4.5L12 8l-3.5 3.5",
+  wrote: "M3.5 12.5l.6-2.6 6.6-6.6 2 2-6.6 6.6z",
 };
 const FILLED = new Set(["cont", "pause", "stop", "live"]);
 

@@ -18,7 +18,7 @@ const GLYPH_OF = {
   cancelled: "skipped",
 };
 /** @type {Record<string, string>} */
-const ICON_OF = { paused: "pause", continued: "cont", stepped: "step", sent: "sent", ended: "stop" };
+const ICON_OF = { paused: "pause", continued: "cont", stepped: "step", sent: "sent", wrote: "wrote", ended: "stop" };
 
 /**
  * Whether a tick passes the filter. Words are all looked for; `step:` and `type:` look in one column.
@@ -102,7 +102,7 @@ export function tickTable(hooks) {
   let history = null;
   /** @type {number[] | null} */
   let rows = null;
-  const at = { seq: 0, node: -1, label: "", follows: true, frame: 0 };
+  const at = { seq: 0, node: -1, label: "", follows: true, top: 0, isFlat: false, frame: 0 };
   const size = () => (rows ? rows.length : history ? history.cols.kind.length : 0);
   const seqOf = (/** @type {number} */ row) => (rows ? rows[row] : (history?.first ?? 0) + row + 1);
   const rowOf = (/** @type {number} */ seq) => (rows ? rows.indexOf(seq) : seq - 1 - (history?.first ?? 0));
@@ -112,15 +112,23 @@ export function tickTable(hooks) {
     const n = size();
     body.style.height = `${n * ROW}px`;
     scroll.setAttribute("aria-rowcount", String(n + 1));
+    // While the page swaps its theme's style sheets everything has no height for a moment, which no observer hears of.
+    if (scroll.clientHeight > 0) drawRows(n);
+    else if (!at.isFlat) setTimeout(later, 300);
+    at.isFlat = scroll.clientHeight === 0; // tried again once: a folded panel stays flat
+    const all = history?.length ?? 0;
+    setText(total, rows ? `${count(n)} of ${count(all)}` : `${count(all)} ${all === 1 ? "tick" : "ticks"}`);
+    empty.hidden = n > 0;
+    setText(empty, all ? "No tick matches the filter." : "No ticks yet.");
+  }
+
+  /** Draws the rows in sight. @param {number} n */
+  function drawRows(n) {
     const from = clamp(Math.floor(scroll.scrollTop / ROW) - 4, 0, n);
     const to = Math.min(n, from + Math.ceil(scroll.clientHeight / ROW) + 8);
     const drawn = [];
     for (let row = from; row < to; row++) drawn.push(drawRow(row));
     body.replaceChildren(...drawn);
-    const all = history?.length ?? 0;
-    setText(total, rows ? `${count(n)} of ${count(all)}` : `${count(all)} ${all === 1 ? "tick" : "ticks"}`);
-    empty.hidden = n > 0;
-    setText(empty, all ? "No tick matches the filter." : "No ticks yet.");
   }
 
   /** @param {number} row */
@@ -175,12 +183,16 @@ export function tickTable(hooks) {
     body.style.height = `${size() * ROW}px`;
     if (top < scroll.scrollTop) scroll.scrollTop = top;
     else if (top + ROW > scroll.scrollTop + inSight) scroll.scrollTop = top + ROW - inSight;
+    at.top = scroll.scrollTop;
   }
 
   filter.addEventListener("input", refilter);
   errors.addEventListener("change", refilter);
   scroll.addEventListener("scroll", () => {
-    at.follows = scroll.scrollTop + scroll.clientHeight > size() * ROW - ROW;
+    // The event of our own scrolling comes a frame later, when more ticks may be there: only the person stops following.
+    if (Math.abs(scroll.scrollTop - at.top) > 2) {
+      at.follows = scroll.scrollTop + scroll.clientHeight > size() * ROW - ROW;
+    }
     later();
   });
   body.addEventListener("click", (/** @type {any} */ ev) => {
