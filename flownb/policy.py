@@ -63,7 +63,7 @@ class AnswerPolicy:
 
     def _give(self, runner: Runner, opened: OpenRequest, answer: Any) -> None:
         try:
-            answer_request(runner, opened, answer, "given ahead", {})
+            answer_request(runner, opened, answer, "given ahead", {}, "policy")
         except (RequestClosed, AlreadyAnswered):  # somebody was faster, or the run is over
             runner.questions.underway.discard(opened.id)
         except Exception as error:  # it does not fit, or the journal cannot hold it

@@ -13,7 +13,15 @@ from flownb.core.state import Request as OpenRequest
 from flownb.core.ticks import RequestAnswered, RequestDisposed
 from flownb.core.values import alike
 from flownb.defaults import options
-from flownb.errors import AlreadyAnswered, AmbiguousAnswer, AnswerInvalid, RequestClosed, RequestError, near
+from flownb.errors import (
+    AlreadyAnswered,
+    AmbiguousAnswer,
+    AnswerInvalid,
+    EngineLost,
+    RequestClosed,
+    RequestError,
+    near,
+)
 from flownb.events import Event, HumanResponseEvent, InputRequiredEvent, Question, answer_of, newest, role_of
 from flownb.runtime.questions import Accepted
 from flownb.runtime.results import shown, value_out
@@ -95,8 +103,9 @@ class Request(Generic[Q]):
         """End it without an answer; its asker gets `RequestDisposed`. On a closed one nothing happens."""
         runner, n = self._runner, self._opened.id
         with runner.questions.door:
-            if n not in runner.state.requests or n in runner.questions.accepted:
+            if n in runner.questions.accepted or _closed(runner, n):
                 return
+            runner.questions.disposing.add(n)
             closed = None if self._opened.delivery else runner.closed_event(n, "disposed")
             runner.post(RequestDisposed(runner.clock.now(), n, reason, options.user, closed))
 
@@ -153,7 +162,7 @@ class Requests:
 
 
 def find(runner: Runner, which: Any) -> OpenRequest:
-    """The open question that an answer is for.
+    """The question that an answer is for; it may be closed by now.
 
     Args:
         runner: The run.
@@ -161,7 +170,7 @@ def find(runner: Runner, which: Any) -> OpenRequest:
 
     Raises:
         AmbiguousAnswer: None was named and several are open.
-        RequestClosed: It is not open; says what closed it.
+        RequestClosed: None was named and none is open.
         RequestError: The run never had it.
     """
     requests = runner.state.requests
@@ -174,33 +183,37 @@ def find(runner: Runner, which: Any) -> OpenRequest:
             raise AmbiguousAnswer(f"Several questions are open, name one: {listed}.")
         raise RequestClosed(f"Run {runner.run_id!r} asks nothing: {_state_of(runner)}.")
     number = which.number if isinstance(which, Request) else _number(runner, which)
-    found = requests.get(number)
+    found = requests.get(number) or runner.questions.all.get(number)
     if found is not None:
         return found
-    if number in runner.questions.closed:
-        how = runner.questions.closed[number]
-        accepted = runner.questions.accepted.get(number)
-        if accepted is not None:
-            said = f"was answered by {accepted.by or 'somebody'} at {_clock(accepted.at)}"
-            raise AlreadyAnswered(f"Question {number} {said}: {accepted.answer.value!r}.", value=accepted.answer.value)
-        raise RequestClosed(f"Question {number} of run {runner.run_id!r} is {how}; an answer changes nothing now.")
     raise RequestError(f"Run {runner.run_id!r} has no question {which!r}. Open: {list(requests)}.")
 
 
-def answer_request(runner: Runner, opened: OpenRequest, answer: Any, by: str | None, fields: dict[str, Any]) -> None:
+def answer_request(
+    runner: Runner,
+    opened: OpenRequest,
+    answer: Any,
+    by: str | None,
+    fields: dict[str, Any],
+    how: How = "person",
+) -> None:
     """Check an answer at the door and post it. After that it is certain to be admitted, unless the run ends first.
 
     Raises:
+        EngineLost: The loop that drove the run is closed.
         AnswerInvalid: It does not fit the answer's model; nothing was appended.
         AlreadyAnswered: Another answer was given before. The same one again is harmless.
         RequestClosed: The question is closed otherwise.
     """
+    runner.notice_loss()
+    if isinstance(runner.error, EngineLost):
+        raise runner.error
     value = validated(answer_type(runner, opened), answer, fields)
     out = runner.checked(value_out(value))
     who = options.user if by is None else by
     with runner.questions.door:
         before = runner.questions.accepted.get(opened.id)
-        if before is not None:
+        if before is not None and before.how != "default":
             if alike(before.answer.value, value):
                 return
             raise AlreadyAnswered(
@@ -208,13 +221,26 @@ def answer_request(runner: Runner, opened: OpenRequest, answer: Any, by: str | N
                 f"{before.answer.value!r}. The first answer stands.",
                 value=before.answer.value,
             )
-        if opened.id not in runner.state.requests or runner.ended:
-            how = runner.questions.closed.get(opened.id, _state_of(runner))
-            raise RequestClosed(f"Question {opened.id} of run {runner.run_id!r} is no longer open ({how}).")
+        closed = _closed(runner, opened.id)
+        if closed:
+            raise RequestClosed(f"Question {opened.id} of run {runner.run_id!r} is no longer open ({closed}).")
         now = runner.clock.now()
-        runner.questions.accepted[opened.id] = Accepted(out, who, now)
-        how_answered: How = "person"
-        runner.post(RequestAnswered(now, opened.id, out, who, how_answered))
+        runner.questions.accepted[opened.id] = Accepted(out, who, now, how)
+        try:
+            runner.post(RequestAnswered(now, opened.id, out, who, how))
+        except EngineLost:
+            del runner.questions.accepted[opened.id]
+            raise
+
+
+def _closed(runner: Runner, number: int) -> str:
+    """What keeps a question from being answered, "" if it is open."""
+    questions = runner.questions
+    if number in questions.disposing:
+        return "it is being disposed of"
+    if number not in runner.state.requests or runner.ended:
+        return questions.closed.get(number) or _state_of(runner)
+    return f"nobody drives the run: {runner.suspended}" if runner.suspended else ""
 
 
 def answer_type(runner: Runner, opened: OpenRequest) -> Any:

@@ -2,52 +2,38 @@
 
 from __future__ import annotations
 
-import asyncio
 import importlib
-import sys
-import time
-from collections.abc import AsyncIterator, Callable, Generator
-from dataclasses import dataclass
-from functools import partial
+from collections.abc import AsyncIterator, Generator
 from typing import Any, Generic, NoReturn
 
 from typing_extensions import TypeVar
 
+from flownb.awaiting import block_until_over, until_over
 from flownb.context import check_target
 from flownb.core.life import MAILBOX_LIMIT
-from flownb.core.outstanding import waits_for, why_stalled
 from flownb.core.spec import takers
 from flownb.core.state import RunState, is_ended, shown_status
 from flownb.core.ticks import CancelRequested, EventArrived, GateClosed, GateOpened, StepsGranted
-from flownb.core.values import Out
 from flownb.defaults import options
 from flownb.errors import (
     AnswerTimeout,
     MailboxFull,
-    NobodyToAnswer,
     RequestDisposed,
     StepFailure,
     WorkflowCancelledByUser,
     WorkflowDone,
     WorkflowRuntimeError,
     WorkflowStalled,
-    WrongLoop,
 )
-from flownb.events import (
-    Event,
-    StopEvent,
-    UnhandledEvent,
-    WorkflowCancelledEvent,
-    WorkflowFailedEvent,
-    WorkflowIdleEvent,
-)
+from flownb.events import Event, StopEvent
 from flownb.moment import Moment
+from flownb.reasons import Reason, why
 from flownb.requests import Request, Requests, answer_request, find
 from flownb.runtime.copying import copied
-from flownb.runtime.host import in_kernel
 from flownb.runtime.pending import Pending
 from flownb.runtime.results import out_of, shown
-from flownb.runtime.runner import Published, Runner
+from flownb.runtime.runner import Runner
+from flownb.stream import StreamItem, read
 
 R = TypeVar("R", default=Any)
 
@@ -57,9 +43,6 @@ ROOMS = {
     "view": ("flownb.notebook.views", "RunViews"),
     "display": ("flownb.notebook.views", "show_at_start"),
 }
-
-#: A bare await in a cell does not notice the interrupt button; one that looks up now and then does.
-HEARTBEAT_S = 0.2
 
 _ENGINE_ERRORS = {
     "flownb.errors:WorkflowStalled": WorkflowStalled,
@@ -79,27 +62,6 @@ _ELSEWHERE = {
     "stop": "run.cancel()",
     "graph": "run.view.graph()",
 }
-
-
-class Reason(str):
-    """Why a run does what it does, in words; shows as plain text in a cell."""
-
-    __slots__ = ()
-
-    def __repr__(self) -> str:
-        return str(self)
-
-
-@dataclass(frozen=True, slots=True)
-class StreamItem:
-    """One event of a run's stream: the n-th of what tick `seq` published."""
-
-    seq: int
-    n: int
-    run_id: str
-    #: Name of the step that it comes from, "" for the engine and the outside.
-    step: str
-    event: Event
 
 
 def room(name: str) -> Any:
@@ -153,45 +115,8 @@ class Run(Generic[R]):
 
     async def _wait(self) -> R:
         if not self.is_done():
-            self._refuse_deadlock()
-            await self._over()
+            await until_over(self)
         return self._outcome()
-
-    async def _over(self) -> None:
-        """Wait for the end; in a cell in slices, so that the interrupt button is noticed within one."""
-        runner = self._runner
-        loop = asyncio.get_running_loop()
-        over: asyncio.Future[None] = loop.create_future()
-        headless = self._is_headless()
-
-        def done() -> None:
-            if not over.done():
-                over.set_result(None)
-
-        tell = partial(_soon, loop, done)
-        runner.end.on_end(tell)
-        try:
-            await self._until(over, headless)
-        finally:
-            runner.end.forget(tell)
-
-    async def _until(self, over: asyncio.Future[None], headless: bool) -> None:
-        if not in_kernel():
-            self._tell_waiting_later(over.get_loop(), over)
-            await over
-            return
-        try:
-            while not over.done():
-                await asyncio.wait({over}, timeout=HEARTBEAT_S)
-                if headless and not over.done():
-                    self._refuse_nobody()
-        except asyncio.CancelledError:
-            if self._on_interrupt() == "cancel":
-                self.cancel("the cell was interrupted")
-                raise KeyboardInterrupt(f"The cell was interrupted; run {self.run_id!r} is cancelled.") from None
-            raise KeyboardInterrupt(
-                f"The cell was interrupted; run {self.run_id!r} goes on. Await it again to get its result."
-            ) from None
 
     def result(self, timeout: float | None = None) -> R:
         """Wait, blocking this thread, and give the result.
@@ -204,27 +129,7 @@ class Run(Generic[R]):
             WrongLoop: This thread drives the run; use `await`.
             NobodyToAnswer: The run asks a person, and while this call blocks nobody could answer.
         """
-        runner = self._runner
-        end = None if timeout is None else time.monotonic() + timeout
-        if runner.host.is_here() and not runner.host.loop.is_running() and not self.is_done():
-            raise WrongLoop(
-                f"This thread drives run {self.run_id!r}, and its event loop does not run now: nothing would move it. "
-                "Await it inside that loop."
-            )
-        try:
-            while not self.is_done():
-                left = HEARTBEAT_S if end is None else min(HEARTBEAT_S, end - time.monotonic())
-                if left <= 0:
-                    raise TimeoutError(f"Run {self.run_id!r} was not over after {timeout} s; it goes on.")
-                try:
-                    runner.end.result(left)
-                except TimeoutError:
-                    if self._blocks_clicks():
-                        self._refuse_nobody()
-        except KeyboardInterrupt:
-            if self._on_interrupt() == "cancel":
-                self.cancel("the call was interrupted")
-            raise
+        block_until_over(self, timeout)
         return self._outcome()
 
     def get_stop_event(self) -> StopEvent | None:
@@ -287,9 +192,8 @@ class Run(Generic[R]):
         handle: Pending[Moment] = Pending("the next pause or the end", runner.host.loop)
 
         def go() -> None:
-            gate = runner.state.gate
-            for reason in ("person", "breakpoint"):
-                if reason in gate:
+            for reason in runner.gate():
+                if reason in ("person", "breakpoint"):
                     runner.put(GateOpened(runner.clock.now(), reason, options.user))
             self._until_closed(handle)
 
@@ -373,7 +277,7 @@ class Run(Generic[R]):
         if runner.ended or runner.suspended:
             raise WorkflowDone(f"Run {self.run_id!r} is {self.status}; it takes no more events.")
         check_target(runner, ev, step)
-        if step is None and self._keeps(ev) and len(runner.state.mailbox) + len(runner.inbox) >= MAILBOX_LIMIT:
+        if step is None and self._keeps(ev) and self._kept() >= MAILBOX_LIMIT:
             raise MailboxFull(f"Run {self.run_id!r} keeps {MAILBOX_LIMIT:,} events that nobody takes, and no more.")
         now = runner.clock.now()
         handle: Pending[None] = Pending("the event's admission", runner.host.loop)
@@ -395,6 +299,11 @@ class Run(Generic[R]):
         """Whether an outside event would go to the mailbox: no step takes it now (R2.30)."""
         key, role, bases = type(ev).__flownb_kind__
         return role not in ("stop", "request") and not takers(self._runner.state.spec, key, role, bases)
+
+    def _kept(self) -> int:
+        """How many outside events wait, in the mailbox or on their way to it."""
+        runner = self._runner
+        return len(runner.state.mailbox) + sum(type(tick) is EventArrived for tick in tuple(runner.inbox))
 
     # -- looking
 
@@ -418,35 +327,7 @@ class Run(Generic[R]):
 
     def why(self) -> Reason:
         """Why the run does what it does, in words."""
-        runner, state = self._runner, self._runner.state
-        if runner.suspended:
-            return Reason(f"Suspended: {runner.suspended}")
-        if runner.blocked:
-            return Reason(f"Blocked: the journal cannot be written ({runner.blocked}); it is tried again.")
-        if is_ended(state):
-            return Reason(self._why_ended(state))
-        said = []
-        if state.gate:
-            waits = f"{len(runner.inbox)} ticks wait in the inbox" if runner.inbox else "the inbox is empty"
-            said.append(f"Paused ({', '.join(state.gate)}); {waits}.")
-        moment = self.now
-        for word, held in (("running", moment.running), ("queued", moment.queued), ("waiting", moment.waiting)):
-            if held:
-                said.append(
-                    f"{word.capitalize()}: " + ", ".join(f"{s} ({', '.join(e)})" for s, e in held.items()) + "."
-                )
-        waiting = waits_for(state)
-        if waiting:
-            said.append("It waits for the outside: " + "; ".join(waiting) + ".")
-        return Reason(" ".join(said) or f"Nothing moves: {why_stalled(state)}.")
-
-    def _why_ended(self, state: RunState) -> str:
-        if state.status == "failed" and state.failure is not None:
-            where = state.spec.steps[state.failed_step].name if state.failed_step >= 0 else "the engine"
-            return f"Failed at tick {state.seq} in {where}: {state.failure.type}: {state.failure.message}"
-        if state.status == "cancelled":
-            return f"Cancelled{' by ' + state.by if state.by else ''}: {state.reason or 'no reason given'}."
-        return f"Completed at tick {state.seq}."
+        return why(self._runner, self.now)
 
     def logs(self, step: str | None = None) -> str:
         """What steps printed and logged; of one step, or of all, each under its name."""
@@ -469,54 +350,8 @@ class Run(Generic[R]):
             start: seq of the first tick to show what it published.
             expose_internal: Also what the engine says of itself (idle).
         """
-        runner = self._runner
-        loop = asyncio.get_running_loop()
-        place = 0
-        while True:
-            while place < len(runner.published):
-                published = runner.published[place]
-                place += 1
-                if published.seq < start or (published.item.what == "idle" and not expose_internal):
-                    continue
-                yield self._stream_item(published)
-            if runner.end.done() and place >= len(runner.published):
-                return
-            more: asyncio.Future[None] = loop.create_future()
-            wake = _waker(loop, more)
-            runner.listeners.append(wake)
-            try:
-                if place >= len(runner.published) and not runner.end.done():
-                    await more
-            finally:
-                runner.listeners.remove(wake)
-
-    def _stream_item(self, published: Published) -> StreamItem:
-        item, state = published.item, self._runner.state
-        step = state.spec.steps[item.step].name if item.step >= 0 else ""
-        return StreamItem(
-            published.seq, published.n, self.run_id, step, self._event_of(item.what, item.out, step, item.info)
-        )
-
-    def _event_of(self, what: str, out: Out | None, step: str, info: dict[str, Any]) -> Event:
-        state = self._runner.state
-        if what == "unhandled":
-            key = info["key"]
-            return UnhandledEvent(event_type=key.rpartition(":")[2].rpartition(".")[2], qualified_name=key)
-        if what == "failed":
-            trace = state.failure.traceback if state.failure is not None else ""
-            return WorkflowFailedEvent(
-                step_name=step,
-                exception_type=info["type"],
-                exception_message=info["message"],
-                traceback=trace,
-                elapsed_seconds=state.at - state.started_at,
-            )
-        if what == "cancelled":
-            return WorkflowCancelledEvent(reason=info["reason"], by=info["by"])
-        if what == "idle":
-            return WorkflowIdleEvent(waits_for=list(info["waits_for"]))
-        assert out is not None
-        return copied(shown(out, self._runner.definition))  # type: ignore[no-any-return]
+        async for item in read(self._runner, start, internal=expose_internal):
+            yield item
 
     # -- other rooms
 
@@ -547,76 +382,12 @@ class Run(Generic[R]):
         asks = len(self.requests)
         return f"<Run {self.run_id} of {state.spec.name}: {self.status}, {state.seq} ticks, {asks} questions>"
 
-    # -- nobody there
-
-    def _on_interrupt(self) -> str:
-        return self._settings.on_interrupt or options.on_interrupt
-
-    def _is_headless(self) -> bool:
-        kernel = sys.modules.get("flownb.notebook.kernel")
-        return in_kernel() and (kernel is None or not kernel.has_front_end())
-
-    def _blocks_clicks(self) -> bool:
-        return in_kernel()
-
-    def _refuse_deadlock(self) -> None:
-        """Where a click could not arrive while a cell awaits, an open question fails it at once."""
-
-    def _refuse_nobody(self) -> None:
-        """Raises if the run waits for a person whom nobody can ask."""
-        state = self._runner.state
-        underway, errors = self._runner.questions.underway, self._runner.questions.errors
-        asked = [r for r in self.requests if r.number not in underway]
-        if state.status != "waiting" or not asked or len(asked) < len(self.requests):
-            return
-        asks = "; ".join(
-            f"{r.step} asks {r.question!r}"
-            + (f" (its answer failed: {errors[r.number]})" if r.number in errors else "")
-            for r in asked
-        )
-        raise NobodyToAnswer(
-            f"Run {self.run_id!r} waits for a person and nobody can answer here: {asks}. Give answers ahead, "
-            "flow.with_options(answers={Question: answer}).run(...), or call run.answer(...) in another cell "
-            "before this one waits. The run itself stays open."
-        )
-
-    def _tell_waiting_later(self, loop: asyncio.AbstractEventLoop, over: asyncio.Future[None]) -> None:
-        """In a script other code may answer, so an await goes on; it says once what for."""
-        if self._told_waiting:
-            return
-
-        def look() -> None:
-            if over.done() or self._told_waiting:
-                return
-            if self._runner.state.status == "waiting" and self.requests:
-                self._told_waiting = True
-                print(f"flownb: {self.why()}", file=sys.stderr)
-            else:
-                loop.call_later(1.0, look)
-
-        loop.call_later(1.0, look)
-
-
-def _soon(loop: asyncio.AbstractEventLoop, call: Callable[[], None]) -> None:
-    try:
-        loop.call_soon_threadsafe(call)
-    except RuntimeError:  # that loop is closed: nobody waits any more
-        return
-
-
-def _waker(loop: asyncio.AbstractEventLoop, future: asyncio.Future[None]) -> Callable[[], None]:
-    def wake() -> None:
-        if not future.done():
-            future.set_result(None)
-
-    return lambda: _soon(loop, wake)
-
 
 def step_ticks(run: Run[Any], n: int) -> tuple[GateClosed | None, StepsGranted]:
     """The control ticks of `run.debug.step(n)`: close an open gate first, then let n ticks pass."""
     runner = run._runner
     now = runner.clock.now()
-    close = None if runner.state.gate else GateClosed(now, "person", options.user)
+    close = None if runner.gate() else GateClosed(now, "person", options.user)
     return close, StepsGranted(now, n)
 
 

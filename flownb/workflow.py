@@ -14,6 +14,7 @@ from weakref import WeakValueDictionary
 from pydantic import ValidationError
 from typing_extensions import TypeVar as DefaultTypeVar
 
+from flownb.awaiting import is_headless
 from flownb.context import Context, is_context
 from flownb.core.graph import short
 from flownb.core.spec import takers
@@ -330,7 +331,7 @@ class Launcher(Generic[R]):
         if settings.state:
             runner.set_first_state(settings.state)
         run: Run[R] = Run(runner, workflow, settings)
-        if (settings.answers or settings.input_handler) and (settings.answers_if == "always" or run._is_headless()):
+        if (settings.answers or settings.input_handler) and (settings.answers_if == "always" or is_headless()):
             runner.questions.policy = AnswerPolicy(settings.answers, settings.input_handler)
         _known[store, run_id] = runner
         host.call(runner.launch)

@@ -59,7 +59,6 @@ class History:
         return state
 
     def _keep(self, state: RunState) -> None:
-        if not self._seqs or state.seq > self._seqs[-1]:
-            self._seqs.append(state.seq)
-            self._states.append(state)
+        self._seqs.append(state.seq)
+        self._states.append(state)
         self._last, self._work = state.seq, 0

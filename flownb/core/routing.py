@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from flownb.core.commands import ArmTimer, OpenRequest, Publish
 from flownb.core.draft import Draft
-from flownb.core.ending import complete, fail, has_ended
+from flownb.core.ending import complete, fail
 from flownb.core.joining import collect
 from flownb.core.spec import takers
 from flownb.core.state import Path, Request, Timer
@@ -22,8 +22,7 @@ def send(draft: Draft, out: Out, path: Path | None, source: int) -> int:
     """
     role = out.role
     if role == "stop":
-        if not has_ended(draft):
-            complete(draft, out, source)
+        complete(draft, out, source)
         return 0
     made = 0
     if role == "request":

@@ -112,20 +112,18 @@ def _joins(spec: Spec) -> tuple[tuple[int, ...], ...]:
     """For each step the gathering steps that belong to its fan-out: those that its elements can reach without
     passing through another fan-out, which would own them (R4.11).
 
-    Whether an inner list is a fan-out of its own depends on what *it* reaches, so the answer is refined until it
-    stands still; a first guess with every inner list opaque is right for all but lists that nothing joins.
+    What a branch goes on with behind an inner fan-out depends on the joins of *that*, so the answer grows until it
+    stands still, the innermost ones first. A list that nothing joins needs no word: its elements reach no join.
     """
     joins: tuple[tuple[int, ...], ...] = tuple(() for _ in spec.steps)
-    opaque = True
-    for _ in range(len(spec.steps) + 2):
-        found = tuple(_reach(spec, i, joins, opaque) for i in range(len(spec.steps)))
-        if found == joins and not opaque:
-            break
-        joins, opaque = found, False
-    return joins
+    while True:
+        found = tuple(_reach(spec, i, joins) for i in range(len(spec.steps)))
+        if found == joins:
+            return joins
+        joins = found
 
 
-def _reach(spec: Spec, source: int, joins: tuple[tuple[int, ...], ...], opaque: bool) -> tuple[int, ...]:
+def _reach(spec: Spec, source: int, joins: tuple[tuple[int, ...], ...]) -> tuple[int, ...]:
     """The `list[...]` steps that elements of a fan-out can reach. A question goes on as its answer, or as its end."""
     closed = [t.key for t in spec.types if t.role == "closed"]
     becomes = {t.key: [t.answer, *closed] for t in spec.types if t.role == "request"}
@@ -142,11 +140,11 @@ def _reach(spec: Spec, source: int, joins: tuple[tuple[int, ...], ...], opaque: 
         for i in spec.routes.get(key, ()):
             if i not in seen:
                 seen.add(i)
-                todo += _continues(spec, i, joins, opaque)
+                todo += _continues(spec, i, joins)
     return tuple(sorted(targets))
 
 
-def _continues(spec: Spec, i: int, joins: tuple[tuple[int, ...], ...], opaque: bool) -> list[str]:
+def _continues(spec: Spec, i: int, joins: tuple[tuple[int, ...], ...]) -> list[str]:
     """What a step sends into the branch that it runs in: itself, or through the joins of its own fan-out.
 
     A join may fan out in its turn, in the same branch, so the joins of joins count too.
@@ -156,13 +154,8 @@ def _continues(spec: Spec, i: int, joins: tuple[tuple[int, ...], ...], opaque: b
     todo = [i]
     while todo:
         at = todo.pop()
-        if at in seen:
-            continue
-        seen.add(at)
-        step = spec.steps[at]
-        out += step.returns
-        if joins[at]:
+        if at not in seen:
+            seen.add(at)
+            out += spec.steps[at].returns
             todo += joins[at]
-        elif not opaque:
-            out += step.fans
     return out

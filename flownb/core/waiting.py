@@ -146,9 +146,7 @@ def _expire(draft: Draft, request: Request, how: str, reason: str, closed: Out |
         _wake(draft, request.step, request.delivery, Wake(request.mark, outcome))
         return
     if closed is not None and _has_taker(draft, closed):
-        made = send(draft, closed, request.path, request.step)
-        if not has_ended(draft):
-            pay(draft, request.path, made)
+        pay(draft, request.path, send(draft, closed, request.path, request.step))
         return
     name = "AnswerTimeout" if how == "expired" else "RequestDisposed"
     said = "got no answer in time" if how == "expired" else f"was disposed of ({reason})"

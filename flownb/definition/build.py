@@ -14,6 +14,7 @@ from flownb.definition.steps import Step, answers_of, asks_people
 from flownb.errors import WorkflowValidationError
 from flownb.events import (
     Event,
+    InputRequiredEvent,
     RequestClosedEvent,
     StartEvent,
     StopEvent,
@@ -38,7 +39,8 @@ class Definition:
 
     def class_of(self, key: str) -> type[Event] | None:
         """The class that a key means now: the newest of the process, else the one that a hint named."""
-        return newest(key) or self.classes.get(key)
+        found = newest(key)
+        return found if found is not None else self.classes.get(key)
 
 
 def define(
@@ -140,17 +142,32 @@ def _spec(
                 step.source,
             )
         )
+    only = _only_answer(steps)
+    if any(role_of(cls) == "request" and answer_of(cls) is None for cls in classes.values()):  # type: ignore[arg-type]
+        asked.update(only)
     outside = set(keys(accepts))
     for step_spec in specs:  # an answer that no question of the flow declares comes from outside (R5.35)
         outside.update(k for k in step_spec.accepts if role_of(classes[k]) == "answer" and k not in asked)
-    types = tuple(_type(cls) for cls in classes.values())
+    types = tuple(_type(cls, only) for cls in classes.values())
     digest = hashlib.sha256(repr((name, key, specs, types)).encode("utf-8", "surrogatepass")).hexdigest()[:16]
     spec = Spec(name, key, tuple(specs), types, key_of(start), tuple(sorted(outside)), unhandled, stalled, digest)
     return link(spec), classes
 
 
-def _type(cls: type[Event]) -> TypeSpec:
+def _only_answer(steps: Sequence[Step]) -> tuple[str, ...]:
+    """The answer event that steps take, if it is one: what answers a question whose class names none (API §6)."""
+    taken = {
+        key_of(cls) for step in steps for cls in (*step.takes.events, *step.takes.lists) if role_of(cls) == "answer"
+    }
+    return tuple(taken) if len(taken) == 1 else ()
+
+
+def _type(cls: type[Event], only: tuple[str, ...]) -> TypeSpec:
     role = role_of(cls)
-    answer = answer_of(cls) if role == "request" else None  # type: ignore[arg-type]
+    if not issubclass(cls, InputRequiredEvent):
+        return TypeSpec(key_of(cls), role, bases_of(cls))
+    answer = answer_of(cls)
+    if answer is None:
+        return TypeSpec(key_of(cls), role, bases_of(cls), "".join(only))
     named = key_of(answer) if isinstance(answer, type) and issubclass(answer, Event) else ""
     return TypeSpec(key_of(cls), role, bases_of(cls), named)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from flownb.core.graph import short
-from flownb.core.spec import EVENT, Spec, takers
+from flownb.core.spec import EVENT, Spec, TypeSpec, takers
 
 #: Names of checks that `skip_graph_checks=` takes.
 CHECKS = ("unreachable", "dead_end", "unproduced", "unconsumed", "join")
@@ -106,7 +106,7 @@ def _dead_ends(spec: Spec, reached: set[int]) -> list[str]:
                 continue
             follows: set[int] = set()
             for key in (*step.returns, *step.fans):
-                for k in filter(None, (key, types[key].answer)):
+                for k in (key, *_answers(types, key)):
                     args = (spec, k, types[k].role, types[k].bases)
                     follows.update((*takers(*args), *takers(*args, gathering=True)))
             if follows & ends:
@@ -118,6 +118,14 @@ def _dead_ends(spec: Spec, reached: set[int]) -> list[str]:
         for i, step in enumerate(spec.steps)
         if i in reached and i not in ends and (step.returns or step.fans)
     ]
+
+
+def _answers(types: dict[str, TypeSpec], key: str) -> list[str]:
+    """The events that may answer a question; any that steps take, where its class names none."""
+    asked = types[key]
+    if asked.role != "request":
+        return []
+    return [asked.answer] if asked.answer else [t.key for t in types.values() if t.role == "answer"]
 
 
 def _joins(spec: Spec, reached: set[int]) -> list[str]:

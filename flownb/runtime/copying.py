@@ -10,7 +10,6 @@ import datetime as dt
 import decimal
 import enum
 import uuid
-from collections.abc import Callable
 from pathlib import PurePath
 from types import NoneType
 from typing import Any
@@ -32,6 +31,8 @@ def copied(value: Any) -> Any:
     kind = type(value)
     if kind in _ATOMIC:
         return value
+    if hasattr(kind, "__flownb_kind__"):
+        return _copy(value)
     if kind is list:
         return [copied(v) for v in value]
     if kind is dict:
@@ -40,29 +41,29 @@ def copied(value: Any) -> Any:
         return tuple([copied(v) for v in value])
     if kind is set:
         return set(value)
-    if isinstance(value, BaseModel):
-        return _copier(kind)(value)
+    if hasattr(kind, "__pydantic_validator__") and isinstance(value, BaseModel):
+        return _copy(value)
     return value
 
 
-_copiers: WeakKeyDictionary[type, Callable[[Any], Any]] = WeakKeyDictionary()
+#: Frozen classes: whether their instances can be shared. All others are copied, so they need no entry.
+_safe: WeakKeyDictionary[type, bool] = WeakKeyDictionary()
 
 
-def _copier(kind: type[BaseModel]) -> Callable[[Any], Any]:
-    found = _copiers.get(kind)
-    if found is None:
-        found = _copiers[kind] = _frozen_and_atomic if _is_safe(kind) else _copy_model
-    return found
-
-
-def _frozen_and_atomic(model: Any) -> Any:
-    return model
+def _copy(model: Any) -> Any:
+    kind = type(model)
+    if kind.model_config.get("frozen"):
+        safe = _safe.get(kind)
+        if safe is None:
+            safe = _safe[kind] = _is_safe(kind)
+        if safe:
+            return model
+    return _copy_model(model)
 
 
 def _is_safe(kind: type[BaseModel]) -> bool:
     """A frozen model of atomic fields cannot be changed, so it can be shared."""
-    config = kind.model_config
-    if not config.get("frozen") or config.get("extra") == "allow":
+    if kind.model_config.get("extra") == "allow":
         return False
     return all(
         isinstance(f.annotation, type) and (f.annotation in _ATOMIC or issubclass(f.annotation, (enum.Enum, PurePath)))
@@ -81,9 +82,7 @@ def _copy_model(model: Any) -> Any:
     _set(new, "__pydantic_fields_set__", model.__pydantic_fields_set__.copy())
     extra = model.__pydantic_extra__
     _set(
-        new,
-        "__pydantic_extra__",
-        {k: copied(v) for k, v in extra.items()} if extra else ({} if extra is not None else None),
+        new, "__pydantic_extra__", None if extra is None else {k: copied(v) for k, v in extra.items()} if extra else {}
     )
     private = model.__pydantic_private__
     _set(new, "__pydantic_private__", dict(private) if private else private)

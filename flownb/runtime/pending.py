@@ -105,7 +105,7 @@ class Pending(Generic[T]):
         if not self._done:
             loop = asyncio.get_running_loop()
             future: asyncio.Future[None] = loop.create_future()
-            tell = partial(_tell, loop, future)
+            tell = partial(tell_loop, loop, future)
             self.on_end(tell)
             try:
                 yield from future
@@ -168,7 +168,9 @@ class Pending(Generic[T]):
         return f"<{self._what}: {self._error!r}>" if self._error is not None else f"<{self._what}: {self._value!r}>"
 
 
-def _tell(loop: asyncio.AbstractEventLoop, future: asyncio.Future[None]) -> None:
+def tell_loop(loop: asyncio.AbstractEventLoop, future: asyncio.Future[None]) -> None:
+    """Resolve a future of a loop from whatever thread; at once if that loop runs here."""
+
     def wake() -> None:
         if not future.done():
             future.set_result(None)

@@ -12,6 +12,7 @@ from flownb.core.ticks import RequestAnswered, TimerFired
 from flownb.core.values import Out
 
 if TYPE_CHECKING:
+    from flownb.core.ticks import How
     from flownb.runtime.runner import Runner
 
 
@@ -22,7 +23,7 @@ class Accepted:
     answer: Out
     by: str
     at: float
-    how: str = "person"
+    how: How = "person"
 
 
 class Questions:
@@ -32,6 +33,8 @@ class Questions:
         #: Held while an answer is checked and accepted, so that two of them cannot both pass.
         self.door = threading.Lock()
         self.accepted: dict[int, Accepted] = {}
+        #: Questions whose end without an answer is on its way.
+        self.disposing: set[int] = set()
         #: How a question ended, by its number.
         self.closed: dict[int, str] = {}
         #: Every question that was opened, by its number.

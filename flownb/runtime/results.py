@@ -31,19 +31,26 @@ def out_of(event: Event, definition: Definition, now: float) -> Out:
         now: Unix seconds, for the deadline of a question.
     """
     kind = type(event)
+    key, role, bases = kind.__flownb_kind__
+    if key in definition.spec.routes:
+        if role != "request":
+            return Out(key, event, role)
+        bases = ()
     if kind.__pydantic_generic_metadata__["origin"]:
         raise WorkflowRuntimeError(
             f"{kind.__name__}(...) cannot be sent: a class made by subscription alone has no name of its own. "
             f"Write `class Mine({kind.__name__}): ...` and send that."
         )
-    key, role, bases = kind.__flownb_kind__
-    if key in definition.spec.routes:
-        bases = ()
     if role == "request" and isinstance(event, InputRequiredEvent) and event._deadline is not None:
         within, default = event._deadline
         answer = out_of(default, definition, now) if isinstance(default, Event) else value_out(default)
         return Out(key, event, role, bases, Limit(now + seconds_until(within), None if default is None else answer))
     return Out(key, event, role, bases)
+
+
+def is_event(value: Any) -> bool:
+    """`isinstance(value, Event)`, without the dear subclass check of abstract classes."""
+    return hasattr(type(value), "__flownb_kind__")
 
 
 def value_out(value: Any) -> Out:
@@ -62,9 +69,9 @@ def outs_of(result: Any, step: Step, definition: Definition, now: float) -> tupl
     """
     if result is None:
         return (), False
-    if isinstance(result, Event):
+    if is_event(result):
         return (out_of(result, definition, now),), False
-    if _is_list(result) and all(isinstance(item, Event) for item in result):
+    if _is_list(result) and all(map(is_event, result)):
         return tuple([out_of(item, definition, now) for item in result]), True
     raise WorkflowRuntimeError(_wrong_result(result, step), step=step.name)
 
@@ -102,7 +109,10 @@ def delivered(out: Out | tuple[Out, ...], definition: Definition, seq: int) -> A
     """
     if isinstance(out, tuple):
         return [copied(current(item, definition, seq)) for item in out]
-    return copied(current(out, definition, seq))
+    value = out.value
+    if type(value) is not definition.class_of(out.key):
+        value = current(out, definition, seq)
+    return copied(value)
 
 
 def current(out: Out, definition: Definition, seq: int = 0) -> Any:
@@ -113,7 +123,7 @@ def current(out: Out, definition: Definition, seq: int = 0) -> Any:
     """
     value = out.value
     cls = definition.class_of(out.key)
-    if cls is None or type(value) is cls or not isinstance(value, Event):
+    if cls is None or type(value) is cls or not is_event(value):
         return value
     try:
         return cls.model_validate(value.model_dump())

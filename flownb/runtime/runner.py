@@ -22,6 +22,8 @@ from flownb.core.state import ENDED, RunState, Timer
 from flownb.core.ticks import (
     AnyTick,
     GateClosed,
+    GateOpened,
+    GateReason,
     QuietNoticed,
     RequestAnswered,
     RunStarted,
@@ -149,6 +151,18 @@ class Runner:
     @property
     def ended(self) -> bool:
         return self.state.status in ENDED
+
+    def gate(self) -> tuple[GateReason, ...]:
+        """Why the gate is closed once the control ticks that arrived are in; on the loop's thread."""
+        gate = self.state.gate
+        for tick in self.control:
+            if isinstance(tick, RunStarted):
+                gate = tick.gate
+            elif isinstance(tick, GateClosed) and tick.reason not in gate:
+                gate = (*gate, tick.reason)
+            elif isinstance(tick, GateOpened):
+                gate = tuple(reason for reason in gate if reason != tick.reason)
+        return gate
 
     # -- arriving
 
@@ -321,8 +335,9 @@ class Runner:
 
     def tell(self) -> None:
         """Something changed."""
-        for listener in tuple(self.listeners):
-            listener()
+        if self.listeners:
+            for listener in tuple(self.listeners):
+                listener()
 
     # -- acting on commands
 

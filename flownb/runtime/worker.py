@@ -70,9 +70,7 @@ class Worker:
                 runner.checked(*outs)
         except AttemptOver:
             return
-        except (
-            BaseException
-        ) as error:  # a step may raise anything; only the engine's own cancel is none of its failures
+        except BaseException as error:  # whatever a step raises; only the engine's own cancel is none of its failures
             if not self.fenced:
                 self._failed_async(error)
             return

@@ -137,8 +137,8 @@ def spec(
     for t in list(known.values()):
         named += [t.answer] if t.answer else []
     for name in named:
-        if name != EVENT and name not in known:
-            known[name] = TypeSpec(name, role_of(name), (EVENT,))
+        if name not in known:
+            known[name] = TypeSpec(name, role_of(name), (EVENT,) if name != EVENT else ())
     return link(
         Spec("flow", "test:flow", steps, tuple(known.values()), key(start), keys(outside), unhandled, stalled, "hash")
     )

@@ -13,7 +13,7 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
-from hypothesis import HealthCheck, settings
+from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import (
     RuleBasedStateMachine,
@@ -74,7 +74,7 @@ def specs(draw: st.DrawFn) -> Spec:
     for i in range(draw(st.integers(1, 5))):
         gathers = draw(names) if i and draw(st.booleans()) else []
         takes = [] if gathers else draw(st.lists(st.sampled_from((*NAMES[:8], EVENT)), max_size=3, unique=True))
-        workers = draw(st.sampled_from((1, 2, None)))
+        workers = draw(st.sampled_from((1, 1, 2, None)))
         fans = draw(names) if draw(st.booleans()) else []
         steps.append(step(f"s{i}", takes, draw(names), fans=fans, gathers=gathers, num_workers=workers))
     closed = [step("is told", "Closed", num_workers=1)] if draw(st.integers(0, 3)) else []
@@ -85,15 +85,15 @@ def specs(draw: st.DrawFn) -> Spec:
         *closed,
         types=TYPES,
         outside=draw(st.sampled_from(((), ("C",)))),
-        unhandled=draw(st.sampled_from(("warn", "warn", "ignore", "error"))),
-        stalled=draw(st.sampled_from(("wait", "wait", "error"))),
+        unhandled=draw(st.sampled_from(("warn", "warn", "warn", "ignore", "error"))),
+        stalled=draw(st.sampled_from(("wait", "wait", "wait", "error"))),
     )
 
 
 #: Fan-outs inside fan-outs, three steps deep, with a question on the way.
 NESTED = spec(
     step("first", "Start", fans="A"),
-    step("outer", "A", ("B", "Ask"), fans="B", num_workers=2),
+    step("outer", "A", ("B", "Ask"), fans="B", num_workers=1),
     step("inner", "B", "C", fans="C", num_workers=1),
     step("hears", "Reply", "C", num_workers=None),
     step("is told", "Closed", "C"),
@@ -251,9 +251,16 @@ class RunMachine(RuleBasedStateMachine):
     # -- waits
 
     @precondition(has_alive)
-    @rule(i=index, after=delays, kind=st.sampled_from(("sleep", "ask", "ask until", "ask with default")))
-    def a_step_waits(self, i: int, after: float, kind: str) -> None:
+    @rule(
+        i=index,
+        after=delays,
+        kind=st.sampled_from(("sleep", "ask", "ask until", "ask with default")),
+        woken=st.booleans(),
+    )
+    def a_step_waits(self, i: int, after: float, kind: str, woken: bool) -> None:
         alive = self.alive()
+        if woken:  # rather one whose wait is over, but that has no worker yet
+            alive = [d for d in alive if d.due] or alive
         self.marks += 1
         due = self.state.at + after
         wait: t.Sleep | t.Ask
@@ -314,8 +321,8 @@ class RunMachine(RuleBasedStateMachine):
     # -- late
 
     @precondition(is_open)
-    @rule(i=index)
-    def something_comes_late(self, i: int) -> None:
+    @rule(i=index, lost=st.booleans())
+    def something_comes_late(self, i: int, lost: bool) -> None:
         """What old code says, and timers, answers and marks of what is over (R3.19)."""
         at = self.state.at
         late: list[t.AnyTick] = [
@@ -332,6 +339,9 @@ class RunMachine(RuleBasedStateMachine):
         late += [
             t.WaitWithdrawn(at, self.state.spec.steps[d.step].name, d.id, d.start, self.marks + 1) for d in self.alive()
         ]
+        ghosts = [d for s in self.state.steps for d in s.waiting.values() if d.gone]
+        if lost and ghosts:  # rather from code that is lost with its driver
+            late = [t.StepFinished(at, self.state.spec.steps[d.step].name, d.id, d.start) for d in ghosts]
         before, finished = self.state, self.world.finished
         self.feed(late[i % len(late)])
         changed = {k for k, v in asdict(self.state).items() if v != getattr(before, k)}
@@ -431,8 +441,8 @@ def _next_plain(state: RunState) -> t.AnyTick | None:
     return t.QuietNoticed(at) if is_quiet(state) else None
 
 
-def check(runs: int, *, steps: int = 60) -> None:
-    """Try so many runs of at most so many ticks or so."""
+def check(runs: int, *, steps: int = 80, shrink: bool = True) -> None:
+    """Try so many runs, of so many rules at most; a broken one is shown as short as it can be made."""
     run_state_machine_as_test(
         RunMachine,
         settings=settings(
@@ -440,6 +450,7 @@ def check(runs: int, *, steps: int = 60) -> None:
             stateful_step_count=steps,
             deadline=None,
             database=None,
+            phases=[phase for phase in Phase if shrink or phase is not Phase.shrink],
             suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much],
         ),
     )

@@ -30,6 +30,15 @@ export const isGone = (el) => Boolean(el.closest(".jupyter-widgets-disconnected"
 /** @param {any} ev */
 const isSend = (ev) => ev.key === "Enter" && (ev.ctrlKey || ev.metaKey) && Boolean(ev.target.closest?.(".flownb-form"));
 
+/** @param {any} ev */
+const isSave = (ev) => (ev.ctrlKey || ev.metaKey) && !ev.altKey && !ev.shiftKey && /^s$/i.test(ev.key);
+
+/** Gives the notebook a key that the focused control would keep to itself. @param {Element} at @param {any} ev */
+function passOn(at, ev) {
+  const { key, code, keyCode, ctrlKey, metaKey } = ev;
+  at.dispatchEvent(new KeyboardEvent("keydown", { key, code, keyCode, ctrlKey, metaKey, bubbles: true, cancelable: true }));
+}
+
 /**
  * Guards the box round panel and forms as the panel guards itself; Ctrl-Enter in a form sends it, Esc leaves it.
  *
@@ -45,18 +54,27 @@ export function guardBox(el) {
   let box = null;
   /** @type {any} */
   let timer;
+  /** @type {Element | null} wears the attribute because of us */
+  let marked = null;
+  const unmark = () => {
+    marked?.removeAttribute(SUPPRESS);
+    marked = null;
+  };
   const onFirst = (/** @type {any} */ ev) => {
+    unmark(); // on a busy page the timer of the key before comes after this key, which may be Ctrl-S
     if (!(box ?? el).contains(ev.target) || (isForNotebook(ev) && !isSend(ev))) return;
     const { target } = ev;
     if (target.hasAttribute(SUPPRESS)) return;
+    marked = target;
     target.setAttribute(SUPPRESS, "");
-    setTimeout(() => target.removeAttribute(SUPPRESS));
+    setTimeout(unmark);
   };
   // While capturing, since a text control of ipywidgets lets no key bubble out.
   const onFormKey = (/** @type {any} */ ev) => {
     const form = ev.target.closest?.(".flownb-form");
     if (form && isSend(ev)) sendForm(form);
     else if (form && ev.key === "Escape") focusCell(el);
+    else if (form && box && isSave(ev) && !ev.defaultPrevented) passOn(box, ev);
     else return;
     ev.preventDefault();
     ev.stopPropagation();
@@ -75,6 +93,7 @@ export function guardBox(el) {
   look(100);
   return () => {
     clearTimeout(timer);
+    unmark();
     window.removeEventListener("keydown", onFirst, true);
     box?.removeEventListener("keydown", onFormKey, true);
     box?.removeEventListener("keydown", onKey);

@@ -1,0 +1,137 @@
+"""How a run is waited for: in a loop, in a cell, in a thread, and what to do where nobody can answer it."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+import time
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from flownb.defaults import options
+from flownb.errors import NobodyToAnswer, WrongLoop
+from flownb.runtime.host import in_kernel
+from flownb.runtime.pending import tell_loop
+
+if TYPE_CHECKING:
+    from flownb.run import Run
+
+#: A bare await in a cell does not notice the interrupt button; one that looks up now and then does.
+HEARTBEAT_S = 0.2
+#: In a script an await that waits for a person says so after this time.
+PATIENCE_S = 1.0
+
+
+async def until_over(run: Run[Any]) -> None:
+    """Wait for a run's end in async code.
+
+    Raises:
+        KeyboardInterrupt: The cell that waits was interrupted; the run is cancelled, or goes on, as it was told.
+        NobodyToAnswer: The run asks a person where nobody can look.
+    """
+    end = run._runner.end
+    loop = asyncio.get_running_loop()
+    over: asyncio.Future[None] = loop.create_future()
+    tell = partial(tell_loop, loop, over)
+    end.on_end(tell)
+    try:
+        await (_in_cell(run, over) if in_kernel() else _in_script(run, over))
+    finally:
+        end.forget(tell)
+
+
+async def _in_script(run: Run[Any], over: asyncio.Future[None]) -> None:
+    """Other code may hold the run and answer it, so this goes on waiting and says once what for (R4.68)."""
+    if run._told_waiting:
+        await over
+        return
+    loop = over.get_loop()
+    timers: list[asyncio.TimerHandle] = []
+
+    def look() -> None:
+        if run._runner.state.status == "waiting" and run.requests:
+            run._told_waiting = True
+            print(f"flownb: {run.why()}", file=sys.stderr)
+        else:
+            timers[:] = [loop.call_later(PATIENCE_S, look)]
+
+    timers.append(loop.call_later(PATIENCE_S, look))
+    try:
+        await over
+    finally:
+        timers[0].cancel()
+
+
+async def _in_cell(run: Run[Any], over: asyncio.Future[None]) -> None:
+    """In slices, so that the interrupt button is noticed within one."""
+    headless = is_headless()
+    try:
+        while not over.done():
+            await asyncio.wait({over}, timeout=HEARTBEAT_S)
+            if headless and not over.done():
+                refuse_nobody(run)
+    except asyncio.CancelledError:
+        said = f"The cell was interrupted; run {run.run_id!r}"
+        if cancels_on_interrupt(run):
+            run.cancel("the cell was interrupted")
+            raise KeyboardInterrupt(f"{said} is cancelled.") from None
+        raise KeyboardInterrupt(f"{said} goes on. Await it again to get its result.") from None
+
+
+def block_until_over(run: Run[Any], timeout: float | None) -> None:
+    """Wait for a run's end in a thread.
+
+    Raises:
+        TimeoutError: It was not over in time.
+        WrongLoop: This thread drives the run.
+        NobodyToAnswer: The run asks a person, and while this call blocks nobody could answer.
+    """
+    runner = run._runner
+    end = None if timeout is None else time.monotonic() + timeout
+    if runner.host.is_here() and not runner.host.loop.is_running() and not run.is_done():
+        raise WrongLoop(
+            f"This thread drives run {run.run_id!r}, and its event loop does not run now: nothing would move it. "
+            "Await it inside that loop."
+        )
+    try:
+        while not run.is_done():
+            left = HEARTBEAT_S if end is None else min(HEARTBEAT_S, end - time.monotonic())
+            if left <= 0:
+                raise TimeoutError(f"Run {run.run_id!r} was not over after {timeout} s; it goes on.")
+            try:
+                runner.end.result(left)
+            except TimeoutError:
+                if in_kernel():  # a cell that blocks hears no clicks
+                    refuse_nobody(run)
+    except KeyboardInterrupt:
+        if cancels_on_interrupt(run):
+            run.cancel("the call was interrupted")
+        raise
+
+
+def cancels_on_interrupt(run: Run[Any]) -> bool:
+    return (run._settings.on_interrupt or options.on_interrupt) == "cancel"
+
+
+def is_headless() -> bool:
+    """Whether this is a kernel without a front end: nbconvert, papermill, a test of notebooks."""
+    kernel = sys.modules.get("flownb.notebook.kernel")
+    return in_kernel() and (kernel is None or not kernel.has_front_end())
+
+
+def refuse_nobody(run: Run[Any]) -> None:
+    """Raises if the run waits for a person whom nobody can ask (R4.67)."""
+    questions = run._runner.questions
+    asked = [request for request in run.requests if request.number not in questions.underway]
+    if run._runner.state.status != "waiting" or not asked or len(asked) < len(run.requests):
+        return
+    asks = "; ".join(
+        f"{request.step} asks {request.question!r}"
+        + (f" (its answer failed: {questions.errors[request.number]})" if request.number in questions.errors else "")
+        for request in asked
+    )
+    raise NobodyToAnswer(
+        f"Run {run.run_id!r} waits for a person and nobody can answer here: {asks}. Give answers ahead, "
+        "flow.with_options(answers={Question: answer}).run(...), or call run.answer(...) in another cell "
+        "before this one waits. The run itself stays open."
+    )
