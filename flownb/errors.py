@@ -5,7 +5,6 @@ Fields stand on the exception, so that tests and the panel read `err.step`, neve
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Sequence
 from typing import Any
 
@@ -171,6 +170,8 @@ class AttemptOver(BaseException):
 
 def near(name: str, known: Sequence[str], introduction: str) -> str:
     """A sentence that mends a wrong name: the nearest one, or all of them."""
+    import difflib  # only a wrong name pays for it
+
     close = difflib.get_close_matches(name, known, n=1)
     if close:
         return f"Did you mean {close[0]!r}?"

@@ -161,7 +161,7 @@ class InputRequiredEvent(Event, Generic[A]):
         return question
 
 
-class Question(InputRequiredEvent[Any]):
+class Question(InputRequiredEvent[Any], defer_build=True):
     """A question in words, as `ctx.ask("Send it?", bool)` opens it."""
 
     prefix: str
@@ -169,7 +169,7 @@ class Question(InputRequiredEvent[Any]):
     answer: str = "str"
 
 
-class RequestClosedEvent(Event):
+class RequestClosedEvent(Event, defer_build=True):
     """A question that was returned or sent ended without an answer."""
 
     request_id: str
@@ -177,7 +177,7 @@ class RequestClosedEvent(Event):
     reason: Literal["deadline", "disposed"]
 
 
-class StepFailedEvent(Event):
+class StepFailedEvent(Event, defer_build=True):
     """A step failed for good."""
 
     step_name: str
@@ -192,17 +192,17 @@ class EngineEvent(Event):
     """What the engine itself says on a run's stream; no step takes it unless it names it."""
 
 
-class WorkflowTimedOutEvent(EngineEvent):
+class WorkflowTimedOutEvent(EngineEvent, defer_build=True):
     timeout: float
     active_steps: list[str]
 
 
-class WorkflowCancelledEvent(EngineEvent):
+class WorkflowCancelledEvent(EngineEvent, defer_build=True):
     reason: str = ""
     by: str = ""
 
 
-class WorkflowFailedEvent(EngineEvent):
+class WorkflowFailedEvent(EngineEvent, defer_build=True):
     step_name: str
     exception_type: str
     exception_message: str
@@ -211,13 +211,13 @@ class WorkflowFailedEvent(EngineEvent):
     elapsed_seconds: float = 0.0
 
 
-class WorkflowIdleEvent(EngineEvent):
+class WorkflowIdleEvent(EngineEvent, defer_build=True):
     """Nothing moves by itself; `waits_for` says who can move the run."""
 
     waits_for: list[str] = []
 
 
-class UnhandledEvent(EngineEvent):
+class UnhandledEvent(EngineEvent, defer_build=True):
     """No step took an event."""
 
     event_type: str
@@ -226,7 +226,7 @@ class UnhandledEvent(EngineEvent):
     idle: bool = False
 
 
-class StepStateChanged(EngineEvent):
+class StepStateChanged(EngineEvent, defer_build=True):
     name: str
     step_state: str
     worker_id: str = ""
@@ -234,7 +234,7 @@ class StepStateChanged(EngineEvent):
     output_event_name: str | None = None
 
 
-class ProgressEvent(EngineEvent):
+class ProgressEvent(EngineEvent, defer_build=True):
     """How far a step is; `total` None: unknown."""
 
     done: float

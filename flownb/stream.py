@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from flownb.core.graph import short
 from flownb.core.values import Out
@@ -16,8 +17,7 @@ from flownb.runtime.results import shown
 from flownb.runtime.runner import Published, Runner
 
 
-@dataclass(frozen=True, slots=True)
-class StreamItem:
+class StreamItem(Struct, frozen=True):
     """One event of a run's stream: the n-th of what tick `seq` published."""
 
     seq: int

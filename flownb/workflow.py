@@ -6,11 +6,12 @@ import re
 import secrets
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, MutableMapping
-from dataclasses import dataclass, replace
 from types import FrameType
 from typing import Any, ClassVar, Generic, Literal, TypeVar, overload
 from weakref import WeakValueDictionary
 
+from msgspec import Struct
+from msgspec.structs import replace
 from pydantic import ValidationError
 from typing_extensions import TypeVar as DefaultTypeVar
 
@@ -21,7 +22,7 @@ from flownb.core.spec import takers
 from flownb.core.ticks import RunStarted
 from flownb.core.values import alike
 from flownb.defaults import options
-from flownb.definition import Definition, Step, StepOptions, define, options_of, step_of
+from flownb.definition import CHECKS, Definition, Step, StepOptions, define, options_of, step_of
 from flownb.definition.steps import ATTRIBUTE, nested_names
 from flownb.errors import RunConflict, WorkflowConfigurationError, WorkflowValidationError, near
 from flownb.events import Event, StartEvent, newest
@@ -44,8 +45,7 @@ _clock = SystemClock()
 _known: WeakValueDictionary[tuple[Store | None, str], Runner] = WeakValueDictionary()
 
 
-@dataclass(frozen=True, slots=True)
-class Settings:
+class Settings(Struct, frozen=True):
     """What `with_options` sets; None takes what the workflow or `flownb.options` says."""
 
     store: Any = None
@@ -62,7 +62,7 @@ class Settings:
 #: What every workflow has that is no attribute of the class.
 _OF_EVERY_WORKFLOW = ("name", "steps", "breakpoints")
 
-_SETTINGS = tuple(Settings.__dataclass_fields__)
+_SETTINGS = Settings.__struct_fields__
 
 
 class Steps(MutableMapping[str, Step]):
@@ -129,7 +129,7 @@ class Workflow(Generic[R]):
         self._key = f"{module}:{self.name if in_cells else kind.__qualname__}"
         self._unhandled, self._stalled, self._accepts = unhandled, stalled, tuple(accepts)
         self._store = store
-        self._check, self._skip = not disable_validation, tuple(skip_graph_checks)
+        self._check, self._skip = not disable_validation, _checks(skip_graph_checks)
         self._definition: Definition | None = None
         self._seen_added: list[Callable[..., Any]] = []
         self.steps = Steps(self._forget)
@@ -426,10 +426,21 @@ _OPTIONS = ("num_workers", "skip_graph_checks", "workflow")
 _cell_workflows: list[Workflow[Any]] = []
 
 
+def _checks(names: Iterable[str]) -> tuple[str, ...]:
+    """Names of checks, each of which there is."""
+    names = (names,) if isinstance(names, str) else tuple(names)
+    for name in names:
+        if name not in CHECKS:
+            raise WorkflowConfigurationError(f"There is no graph check {name!r}. {near(name, CHECKS, 'There are')}")
+    return names
+
+
 def _options(found: dict[str, Any]) -> StepOptions:
     for name in found:
         if name not in _OPTIONS:
             raise WorkflowConfigurationError(f"@step has no option {name!r}. {near(name, _OPTIONS, 'It has')}")
+    if "skip_graph_checks" in found:
+        found = {**found, "skip_graph_checks": _checks(found["skip_graph_checks"])}
     return StepOptions(**found, cell=cell(), local=nested_names((__name__, "flownb.definition.steps")))
 
 
@@ -442,7 +453,7 @@ def step(
     *,
     num_workers: int | None = 4,
     workflow: Any = None,
-    skip_graph_checks: tuple[str, ...] = (),
+    skip_graph_checks: Iterable[str] = (),
 ) -> Callable[[F], F]: ...
 def step(fn: Any = None, /, **found: Any) -> Any:
     """Mark a method of a `Workflow` as a step, or add a free function with `workflow=Flow`.

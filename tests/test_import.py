@@ -40,7 +40,9 @@ print(*sorted({"ipywidgets", "IPython", "anywidget", "ipykernel", "traitlets"} &
 
 def run(code: str) -> str:
     """What `code` prints in a fresh interpreter; its traceback is the test's message if it fails."""
-    ran = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=False)
+    # With PYTHONDONTWRITEBYTECODE the package would be compiled anew each time, its floor never.
+    env = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+    ran = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=False, env=env)
     if ran.returncode:
         pytest.fail(f"exit {ran.returncode}:\n{ran.stderr}", pytrace=False)
     return ran.stdout.strip()

@@ -5,8 +5,9 @@ from __future__ import annotations
 import hashlib
 import warnings
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from typing import Literal
+
+from msgspec import Struct
 
 from flownb.core.spec import Spec, StepSpec, TypeSpec, link
 from flownb.definition.faults import graph_faults
@@ -26,8 +27,7 @@ from flownb.events import (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Definition:
+class Definition(Struct, frozen=True):
     """A checked workflow, ready to run. A live run keeps the one it was started with."""
 
     spec: Spec
@@ -89,7 +89,7 @@ def define(
     start = next(iter(starts), StartEvent)
     spec, classes = _spec(name, key, steps, start, tuple(accepts), unhandled, stalled)
     if check and not faults:
-        found, said = graph_faults(spec, skip)
+        found, said = graph_faults(spec, skip, [step.options.skip_graph_checks for step in steps])
         faults += found
         for text in said:
             warnings.warn(f"Workflow {name!r}: {text}", stacklevel=4)

@@ -2,49 +2,56 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from flownb.core.graph import short
 from flownb.core.spec import EVENT, Spec, TypeSpec, takers
 
-#: Names of checks that `skip_graph_checks=` takes.
-CHECKS = ("unreachable", "dead_end", "unproduced", "unconsumed", "join")
+#: Names of checks that `skip_graph_checks=` takes, of a workflow and of a step.
+CHECKS = ("reachability", "terminal_event", "dead_end", "unproduced", "unconsumed", "join")
 
 
-def graph_faults(spec: Spec, skip: Iterable[str] = ()) -> tuple[list[str], list[str]]:
-    """Faults and warnings of the graph that the hints declare."""
+def graph_faults(
+    spec: Spec, skip: Iterable[str] = (), skips: Sequence[Iterable[str]] = ()
+) -> tuple[list[str], list[str]]:
+    """Faults and warnings of the graph that the hints declare.
+
+    Args:
+        spec: The workflow.
+        skip: Checks to leave out.
+        skips: For each step, checks to leave out for that one.
+    """
     skipped = set(skip)
+    left_out = [set(names) | skipped for names in skips] or [skipped] * len(spec.steps)
     faults: list[str] = []
     warnings: list[str] = []
     types = {t.key: t for t in spec.types}
     produced = _produced(spec)
-    if not any(types[key].role == "stop" for key in produced):
+    if "terminal_event" not in skipped and not any(types[key].role == "stop" for key in produced):
         faults.append("no step returns a StopEvent, so no run could end. Hint one: `-> StopEvent`.")
     reached = _reached(spec, produced)
     for i, step in enumerate(spec.steps):
         missing = [key for key in (*step.accepts, *step.gathers) if not _is_made(spec, key, produced)]
-        if i not in reached and "unreachable" not in skipped:
-            names = ", ".join(short(key) for key in missing) or "what it takes"
-            faults.append(
-                f"step {step.name!r} is never reached: no step that runs before it returns {names}. "
-                "Return it somewhere, or name it in accepts=[...] if it comes from outside."
-            )
-        elif missing and "unproduced" not in skipped:
-            names = ", ".join(short(key) for key in missing)
+        names = ", ".join(short(key) for key in missing) or "what it takes"
+        if i not in reached:
+            if "reachability" not in left_out[i]:
+                faults.append(
+                    f"step {step.name!r} is never reached: no step that runs before it returns {names}. "
+                    "Return it somewhere, or name it in accepts=[...] if it comes from outside."
+                )
+        elif missing and "unproduced" not in left_out[i]:
             warnings.append(f"step {step.name!r} takes {names}, which no step returns.")
-    for step in spec.steps:
+    for i, step in enumerate(spec.steps):
         for key in (*step.returns, *step.fans):
             event = types[key]
-            if event.role in ("stop", "request") or "unconsumed" in skipped:
+            if event.role in ("stop", "request") or "unconsumed" in left_out[i]:
                 continue
             args = (spec, key, event.role, event.bases)
             if not takers(*args) and not takers(*args, gathering=True):
                 said = f"step {step.name!r} returns {short(key)}, which no step takes."
                 (faults if spec.unhandled == "error" else warnings).append(said)
-    if "dead_end" not in skipped:
-        faults += _dead_ends(spec, reached)
-    if "join" not in skipped:
-        faults += _joins(spec, reached)
+    faults += [said for i, said in _dead_ends(spec, reached) if "dead_end" not in left_out[i]]
+    faults += [said for i, said in _joins(spec, reached) if "join" not in left_out[i]]
     return faults, warnings
 
 
@@ -90,7 +97,7 @@ def _from_outside(role: str) -> bool:
     return role in ("answer", "failure", "closed", "engine")
 
 
-def _dead_ends(spec: Spec, reached: set[int]) -> list[str]:
+def _dead_ends(spec: Spec, reached: set[int]) -> list[tuple[int, str]]:
     """Steps from which no end can be reached: a stop, or a step that says by `-> None` that its branch ends there.
 
     One that returns events of which none leads to either is a mistake (R8.10), as is a circle without a way out.
@@ -113,8 +120,11 @@ def _dead_ends(spec: Spec, reached: set[int]) -> list[str]:
                 ends.add(i)
                 grew = True
     return [
-        f"step {step.name!r} leads nowhere: nothing that follows it returns a StopEvent. "
-        "Return one on this way, or let it end in a step with the hint `-> None`."
+        (
+            i,
+            f"step {step.name!r} leads nowhere: nothing that follows it returns a StopEvent. "
+            "Return one on this way, or let it end in a step with the hint `-> None`.",
+        )
         for i, step in enumerate(spec.steps)
         if i in reached and i not in ends and (step.returns or step.fans)
     ]
@@ -128,11 +138,14 @@ def _answers(types: dict[str, TypeSpec], key: str) -> list[str]:
     return [asked.answer] if asked.answer else [t.key for t in types.values() if t.role == "answer"]
 
 
-def _joins(spec: Spec, reached: set[int]) -> list[str]:
+def _joins(spec: Spec, reached: set[int]) -> list[tuple[int, str]]:
     owned = {target for targets in spec.joins for target in targets}
     return [
-        f"step {step.name!r} gathers list[{' | '.join(map(short, step.gathers))}], but no step before it returns a "
-        "list whose elements lead there, so it would never fire. Return a list where the work is split."
+        (
+            i,
+            f"step {step.name!r} gathers list[{' | '.join(map(short, step.gathers))}], but no step before it returns a "
+            "list whose elements lead there, so it would never fire. Return a list where the work is split.",
+        )
         for i, step in enumerate(spec.steps)
         if step.gathers and i in reached and i not in owned
     ]

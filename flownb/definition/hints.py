@@ -10,9 +10,9 @@ import collections.abc
 import types
 import typing
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from typing import Annotated, Any, Union, get_args, get_origin
 
+from msgspec import Struct
 from typing_extensions import TypeAliasType
 
 from flownb.events import Event
@@ -28,8 +28,7 @@ class Unresolved(Exception):
         self.name = name
 
 
-@dataclass(frozen=True, slots=True)
-class Meaning:
+class Meaning(Struct, frozen=True):
     """What one hint means."""
 
     #: Event classes that it names directly.

@@ -7,10 +7,10 @@ import inspect
 import sys
 import textwrap
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
 from types import CodeType, FrameType, MethodType, ModuleType
 from typing import Any, get_args, get_origin
 
+from msgspec import Struct
 from pydantic import BaseModel
 from typing_extensions import TypeAliasType
 
@@ -20,8 +20,7 @@ from flownb.events import Event, InputRequiredEvent, answer_of, role_of
 ATTRIBUTE = "__flownb_step__"
 
 
-@dataclass(frozen=True, slots=True)
-class StepOptions:
+class StepOptions(Struct, frozen=True):
     """What `@step(...)` was told, and where it stood."""
 
     num_workers: int | None = 4
@@ -30,11 +29,14 @@ class StepOptions:
     #: Id of the notebook cell, and of the execution of it.
     cell: tuple[str, str] = ("", "")
     #: Names around a step that is defined inside a function.
-    local: dict[str, Any] | None = field(default=None, repr=False, compare=False)
+    local: dict[str, Any] | None = None
 
 
-@dataclass(slots=True)
-class Step:
+def _nothing(*args: Any, **kwargs: Any) -> None:
+    """Stands for a call that is not bound yet."""
+
+
+class Step(Struct):
     """A step as its workflow holds it: hints are read once, on first need."""
 
     name: str
@@ -44,7 +46,7 @@ class Step:
     owner: Any = None
     is_async: bool = False
     #: `fn`, bound to its owner.
-    call: Callable[..., Any] = field(default=lambda: None, repr=False)
+    call: Callable[..., Any] = _nothing
     #: `Model` of `Context[Model]`.
     state_model: type[BaseModel] | None = None
     takes: Meaning = NOTHING
@@ -54,7 +56,7 @@ class Step:
     #: Names of keyword-only parameters by what they take.
     keywords: tuple[tuple[str, str], ...] = ()
     source: str = ""
-    faults: list[str] = field(default_factory=list)
+    faults: list[str] = []
 
     def __repr__(self) -> str:
         kind = "async " if self.is_async else ""

@@ -13,17 +13,17 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
 from typing import Any, Protocol, TextIO
+
+from msgspec import Struct
 
 LIMIT = 200_000
 
 
-@dataclass(slots=True)
-class StepLog:
+class StepLog(Struct):
     """The text that the deliveries of one step wrote, oldest first, cut at `LIMIT` characters."""
 
-    lines: list[tuple[float, int, str]] = field(default_factory=list)
+    lines: list[tuple[float, int, str]] = []
     size: int = 0
     dropped: int = 0
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct
 
 from flownb.core.state import Request, RunState
 from flownb.core.ticks import RequestAnswered, TimerFired
@@ -16,8 +17,7 @@ if TYPE_CHECKING:
     from flownb.runtime.runner import Runner
 
 
-@dataclass(frozen=True, slots=True)
-class Accepted:
+class Accepted(Struct, frozen=True):
     """An answer that passed the door; it is certain to be admitted, unless the run ends first."""
 
     answer: Out

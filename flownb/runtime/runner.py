@@ -6,10 +6,10 @@ import contextvars
 import logging
 from collections import deque
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Literal
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from flownb.core import commands as c
@@ -59,8 +59,7 @@ BACKOFF_S = (0.05, 0.2, 0.5, 1.0, 2.0, 5.0)
 _log = logging.getLogger("flownb")
 
 
-@dataclass(frozen=True, slots=True)
-class Published:
+class Published(Struct, frozen=True):
     """One item of a run's stream: the n-th of what tick `seq` published."""
 
     seq: int

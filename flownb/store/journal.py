@@ -7,8 +7,9 @@ further than that refuses, and nothing of that entry is written.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Protocol
+
+from msgspec import Struct
 
 from flownb.core.reduce import fold
 from flownb.core.state import shown_status
@@ -16,8 +17,7 @@ from flownb.core.ticks import AnyTick
 from flownb.errors import JournalConflict, RunNotFound
 
 
-@dataclass(frozen=True, slots=True)
-class Append:
+class Append(Struct, frozen=True):
     """Ticks to add to one run, after its tick `after`."""
 
     run_id: str
@@ -28,8 +28,7 @@ class Append:
     status: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class RunRow:
+class RunRow(Struct, frozen=True):
     """What a store lists of a run without reading its journal."""
 
     run_id: str
