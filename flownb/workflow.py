@@ -135,8 +135,6 @@ class Workflow(Generic[R]):
         self.steps = Steps(self._forget)
         for step_name, fn, found in _class_steps(kind):
             self.steps[step_name] = step_of(step_name, fn, found, self, is_context)
-        if in_cells:
-            _cell_workflows.append(self)
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
@@ -168,6 +166,7 @@ class Workflow(Generic[R]):
         made = _options(found)
         name = fn.__name__
         self.steps[name] = step_of(name, fn, made, None, is_context)
+        _last_steps[self._key] = tuple(self.steps)
         return fn
 
     def _forget(self) -> None:
@@ -229,10 +228,10 @@ class Workflow(Generic[R]):
 
     def _left_behind(self) -> list[str]:
         """If the cell `flow = Workflow("x")` was run again, the steps are still on the older object."""
-        older = [w for w in _cell_workflows if w is not self and w._key == self._key and w.steps]
+        older = _last_steps.get(self._key)
         if self.steps or not older:
             return []
-        names = ", ".join(older[-1].steps)
+        names = ", ".join(older)
         return [
             f"Workflow({self.name!r}) was made again and is empty; {names} are on the older object. "
             "Run their cells again."
@@ -423,7 +422,8 @@ def _class_steps(kind: type) -> Iterator[tuple[str, Callable[..., Any], StepOpti
 
 
 _OPTIONS = ("num_workers", "skip_graph_checks", "workflow")
-_cell_workflows: list[Workflow[Any]] = []
+#: Steps of the workflows that were built in cells, by key: what a new one of that name leaves behind.
+_last_steps: dict[str, tuple[str, ...]] = {}
 
 
 def _checks(names: Iterable[str]) -> tuple[str, ...]:

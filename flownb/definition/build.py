@@ -89,9 +89,8 @@ def define(
     start = next(iter(starts), StartEvent)
     spec, classes = _spec(name, key, steps, start, tuple(accepts), unhandled, stalled)
     if check and not faults:
-        found, said = graph_faults(spec, skip, [step.options.skip_graph_checks for step in steps])
-        faults += found
-        for text in said:
+        faults, said = graph_faults(spec, skip, [step.options.skip_graph_checks for step in steps])
+        for text in said if not faults else ():
             warnings.warn(f"Workflow {name!r}: {text}", stacklevel=4)
     if faults:
         raise WorkflowValidationError(name, [*faults, *notes()])

@@ -260,6 +260,7 @@ class RunPanel(ipywidgets.VBox):  # type: ignore[misc]
         self.closed = True
         self._screen.runner.host.call(self._leave)
         super().close()
+        self.view.layout.close()
         self.view.close()
         for form in (*self._forms.values(), *([self._ended_form] if self._ended_form else [])):
             form.close()

@@ -75,7 +75,7 @@ class Twin:
         answered = f"<p>Answers</p><ul>{answers}</ul>" if answers else ""
         name = f"flownb-twin-{twin_class(state.run_id)}"
         return (
-            f'<div class="{name}">{_without_error(name)}<p><b>{escape(state.spec.name)}</b> run '
+            f'<div class="{name} {_NO_MATH}">{_style(name)}<p><b>{escape(state.spec.name)}</b> run '
             f"{escape(state.run_id)} · {escape(self._status)} at tick {state.seq} · last state, taken {taken}</p>"
             f'<div style="display:flex;flex-wrap:wrap;gap:8px 24px"><img alt="{escape(words)}" '
             f'src="data:image/svg+xml;base64,{picture}"><div style="flex:1 1 320px">{error}{answered}'
@@ -87,10 +87,16 @@ class Twin:
         return {"text/html": self.html(), "text/plain": self.words()}
 
 
-def _without_error(name: str) -> str:
-    """A style that hides what stands in the panel's place without a kernel: "Error displaying widget: model not found".
+#: Names may hold dollar signs; without these classes MathJax, new and old, would set what is between two of them.
+_NO_MATH = "mathjax_ignore tex2jax_ignore"
 
-    That is bare text, while a live view and every other output are made of elements, so these are never hidden.
+
+def _style(name: str) -> str:
+    """Rules for a twin, by its class.
+
+    The first hides what stands in the panel's place without a kernel, "Error displaying widget: model not found": that
+    is bare text, while a live view and every other output are made of elements, so these are never hidden.
     """
     before = f".jp-OutputArea-child:has(+.jp-OutputArea-child .{name})"
-    return f"<style>{before}>.jp-OutputArea-output:not(:has(*)){{display:none}}</style>"
+    hidden = f"{before}>.jp-OutputArea-output:not(:has(*)){{display:none}}"
+    return f"<style>{hidden}.{name} :is(td,th){{text-align:left!important}}</style>"

@@ -129,7 +129,7 @@ class Drive:
         return RequestAnswered(self.state.at + 1, request, out("Reply", ("answered", asked)))
 
 
-def drive(plan: Plan, choose: Callable[[int], int], *, num_workers: int | None = 2, limit: int = 20_000) -> Drive:
+def drive(plan: Plan, choose: Callable[[int], int], *, num_workers: int | None = 2, limit: int = 5_000) -> Drive:
     """Run a plan to its end.
 
     Args:

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from flownb.core import commands as c
 from flownb.core.outstanding import outstanding
 from flownb.core.state import RunState, is_ended
-from flownb.core.ticks import RunOpened, StepFailed, StepFinished, Tick, TimerFired
+from flownb.core.ticks import RunOpened, StepFailed, StepFinished, Tick, TimerFired, WaitOpened, WaitWithdrawn
 
 
 class World:
@@ -20,6 +20,8 @@ class World:
     def __init__(self) -> None:
         #: Delivery -> the start number of its code.
         self.code: dict[int, int] = {}
+        #: Delivery -> marks of the waits whose outcome its code has not been handed.
+        self.waits: dict[int, set[int]] = {}
         self.timers: set[int] = set()
         self.requests: set[int] = set()
         self.finished = 0
@@ -31,11 +33,14 @@ class World:
             AssertionError: A command speaks of something that is not there.
         """
         if isinstance(tick, RunOpened):  # the driver before is gone, with all that it had in hand
-            self.code, self.timers, self.requests = {}, set(), set()
+            self.code, self.waits, self.timers, self.requests = {}, {}, set(), set()
             commands = outstanding(state)
-        elif isinstance(tick, (StepFinished, StepFailed)):
-            if self.code.get(tick.delivery) == tick.start and state.ignored == before.ignored:
-                del self.code[tick.delivery]
+        elif isinstance(tick, (StepFinished, StepFailed)) and state.ignored == before.ignored:
+            del self.code[tick.delivery], self.waits[tick.delivery]
+        elif isinstance(tick, WaitOpened) and state.ignored == before.ignored:
+            self.waits[tick.delivery].add(tick.mark)
+        elif isinstance(tick, WaitWithdrawn) and state.ignored == before.ignored:
+            self.waits[tick.delivery].remove(tick.mark)
         elif isinstance(tick, TimerFired):
             self.timers.discard(tick.timer)
         for command in commands:
@@ -46,11 +51,14 @@ class World:
             case c.StartStep(d):
                 assert d.id not in self.code, f"delivery {d.id} was started while its code runs"
                 self.code[d.id] = d.start
+                self.waits[d.id] = {wait.mark for wait in d.waits}
             case c.WakeStep(d, wakes):
                 assert self.code.get(d.id) == d.start, f"delivery {d.id} was woken, but its code is not there"
                 assert wakes, f"delivery {d.id} was woken by nothing"
+                self.waits[d.id] -= {wake.mark for wake in wakes}
             case c.StopStep(_, delivery, _):
                 self.code.pop(delivery, None)
+                self.waits.pop(delivery, None)
             case c.ArmTimer(timer):
                 assert timer.id not in self.timers, f"timer {timer.id} was armed twice"
                 self.timers.add(timer.id)
@@ -75,10 +83,10 @@ class World:
                 f"the run is over, but {name} of {sorted(held)} is still there" for name, held in left.items() if held
             ]
             return said if self.finished == 1 else [*said, f"FinishRun came {self.finished} times"]
-        alive = {d.id: d.start for step in state.steps for d in step.active.values()}
-        alive |= {d.id: d.start for step in state.steps for d in step.waiting.values() if not d.gone}
+        alive = [d for step in state.steps for d in (*step.active.values(), *step.waiting.values()) if not d.gone]
         pairs: list[tuple[str, object, object]] = [
-            ("code", self.code, alive),
+            ("code", self.code, {d.id: d.start for d in alive}),
+            ("waits", self.waits, {d.id: {w.mark for w in d.waits} | {w.mark for w in d.wakes} for d in alive}),
             ("timers", self.timers, set(state.timers)),
             ("requests", self.requests, set(state.requests)),
         ]

@@ -1,0 +1,145 @@
+"""Cases of the tag *notebook* (and one of *hitl*) in a real kernel without a front end, as nbconvert runs it."""
+
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import nbformat
+import pytest
+from nbclient import NotebookClient
+from nbclient.exceptions import CellExecutionError
+
+ROOT = Path(__file__).resolve().parents[2]
+
+DEFINE = """
+from typing import Literal
+from flownb import *
+class Rows(StartEvent): n: int = 3
+class Row(Event): no: int
+class Verdict(HumanResponseEvent): decision: Literal["keep", "drop"]
+class Odd(InputRequiredEvent[Verdict]): no: int
+class Done(Event): no: int
+flow = Workflow("kernel")
+@flow.step
+def split(ev: Rows) -> list[Row]: return [Row(no=i) for i in range(ev.n)]
+@flow.step
+async def work(ev: Row) -> Done:
+    print("working on", ev.no)
+    return Done(no=ev.no)
+@flow.step
+def total(ev: list[Done]) -> StopEvent: return StopEvent(result=[d.no for d in ev])
+asks = Workflow("asks")
+@asks.step
+def find(ev: Rows) -> Odd: return Odd(no=ev.n)
+@asks.step
+def decide(ev: Verdict) -> StopEvent: return StopEvent(result=ev.decision)
+"""
+
+
+class Kernel:
+    """Cells run one after the other; each gives the text of its outputs."""
+
+    def __init__(self, folder: Path) -> None:
+        self.book = nbformat.v4.new_notebook()
+        self.client = NotebookClient(self.book, timeout=60, resources={"metadata": {"path": str(folder)}})
+
+    def run(self, source: str) -> str:
+        cell = nbformat.v4.new_code_cell(source.strip())
+        self.book.cells.append(cell)
+        self.client.execute_cell(cell, len(self.book.cells) - 1)
+        return "".join(self._text(output) for output in cell.outputs)
+
+    def _text(self, output: Any) -> str:
+        return output.get("text", "") or output.get("data", {}).get("text/plain", "")
+
+
+@pytest.fixture
+def kernel(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")]))
+    monkeypatch.setenv("JUPYTER_PLATFORM_DIRS", "1")
+    made = Kernel(tmp_path)
+    with made.client.setup_kernel():
+        made.run(DEFINE)
+        yield made
+
+
+def test_c081_the_same_two_lines_work_in_a_cell_and_in_a_script(kernel: Kernel):
+    """`await` and `.result()` in a cell, `.result()` in a script, `asyncio.run` in a script."""
+    assert kernel.run("run = flow.run(n=2)\nprint(await run)").endswith("[0, 1]\n")
+    assert kernel.run("run = flow.run(n=4)\nprint(run.result())").endswith("[0, 1, 2, 3]\n")
+    strict = "import warnings\nwith warnings.catch_warnings(action='error'):\n    print(await flow.run(n=1))"
+    assert kernel.run(strict).endswith("[0]\n")
+    for way in ("flow.run(n=2).result()", "asyncio.run(main())"):
+        script = f"{DEFINE}\nimport asyncio\nasync def main(): return await flow.run(n=2)\nprint({way})"
+        done = subprocess.run(
+            [sys.executable, "-W", "error", "-c", script], capture_output=True, text=True, timeout=60, check=False
+        )
+        assert (done.stdout.endswith("[0, 1]\n"), done.stderr) == (True, "")
+
+
+def test_c083_running_the_cell_of_the_events_again_keeps_the_old_workflow_alive(kernel: Kernel):
+    again = "class Row(Event): no: int\nclass Done(Event):\n    no: int\n    more: str = 'new'"
+    assert kernel.run("print(await flow.run(n=2))").endswith("[0, 1]\n")
+    kernel.run(again)
+    assert kernel.run("print(await flow.run(n=3))").endswith("[0, 1, 2]\n")
+    # Sent to a run that waits: an event of the new class, and one of the class before it.
+    kernel.run(
+        """
+waits = Workflow("waits", accepts=[Row])
+@waits.step
+def begin(ev: Rows) -> None: ...
+@waits.step
+def take(ev: Row) -> StopEvent: return StopEvent(result=(isinstance(ev, Row), ev.no))
+run, old = waits.run(), Row(no=7)
+"""
+    )
+    kernel.run(again)
+    assert kernel.run("run.send_event(old)\nprint(await run)").endswith("(True, 7)\n")
+    assert kernel.run("run = waits.run()\nrun.send_event(Row(no=8))\nprint(await run)").endswith("(True, 8)\n")
+
+
+@pytest.mark.parametrize("wait", ["await run", "run.result()"])
+def test_c079_without_answers_the_cell_fails_soon_and_says_what_to_do(kernel: Kernel, wait: str):
+    begun = time.monotonic()
+    with pytest.raises(CellExecutionError) as caught:
+        kernel.run(f"run = asks.run(n=5)\n{wait}")
+    assert time.monotonic() - begun < 5
+    said = str(caught.value)
+    assert "NobodyToAnswer" in said
+    assert "find asks Odd(no=5)" in said
+    assert "with_options(answers=" in said
+    # The run itself stays open (R4.66), and the next cell works.
+    assert kernel.run("print(run.status)").endswith("waiting\n")
+    assert kernel.run("run.answer(decision='keep')\nprint(await run)").endswith("keep\n")
+
+
+def test_c079_with_answers_it_passes(kernel: Kernel):
+    given = "run = asks.with_options(answers={Odd: Verdict(decision='drop')}, answers_if='headless').run()"
+    assert kernel.run(f"{given}\nprint(await run)").endswith("drop\n")
+
+
+def test_what_a_step_prints_goes_to_its_log_and_into_no_cell(kernel: Kernel):
+    """PANEL §7."""
+    shown = kernel.run("run = flow.with_options(panel='off').run(n=3)\n_ = await run")
+    assert "working on" not in shown
+    assert kernel.run("print(run.logs('work'))").split() == [
+        "working",
+        "on",
+        "0",
+        "working",
+        "on",
+        "1",
+        "working",
+        "on",
+        "2",
+    ]
+
+
+def test_the_run_goes_on_while_a_cell_sleeps(kernel: Kernel):
+    """The engine has a thread of its own."""
+    kernel.run("import time")
+    shown = kernel.run("run = flow.with_options(panel='off').run(n=3)\ntime.sleep(1)\nprint(run.status)")
+    assert shown == "completed\n"

@@ -1,0 +1,199 @@
+"""What running steps do: results, failures, sends, writes; workers; and what comes late."""
+
+import pytest
+
+from flownb.core.commands import FinishRun, Publish, StartStep, StopStep
+from flownb.core.persist import Chain
+from flownb.core.state import Abandoned, Delivery
+from flownb.core.ticks import (
+    EventsSent,
+    RunOpened,
+    Sleep,
+    StateWritten,
+    StepFailed,
+    StepFinished,
+    StreamWritten,
+    WaitOpened,
+    WaitWithdrawn,
+)
+from flownb.core.values import Failure
+from flownb.testing import feed, finish, out, says, spec, started, step
+
+
+def running(*, workers=1, **options):
+    """A run whose step "work" has been sent A(0), A(1), A(2)."""
+    flow = spec(step("begin", "Start", fans="A"), step("work", "A", ("A", "Stop"), num_workers=workers), **options)
+    return finish(feed(started(flow))[0], "begin", *(out("A", n) for n in range(3)), fan=True)
+
+
+def test_a_step_has_so_many_workers_and_the_rest_queues():
+    """R3.8: at most `num_workers` are active; first in, first out."""
+    state, commands = running(workers=2)
+
+    assert commands == tuple(
+        StartStep(Delivery(n + 2, 1, out("A", n), cause=2, at=0.0, start=1, worker=n)) for n in range(2)
+    )
+    assert [d.out.value for d in state.steps[1].queue] == [2]
+    state, commands = finish(state, "work")
+    assert [(c.delivery.out.value, c.delivery.worker) for c in commands] == [(2, 0)]
+
+
+def test_without_a_limit_nothing_queues():
+    """R3.8: num_workers=None."""
+    state, commands = running(workers=None)
+    assert [c.delivery.worker for c in commands] == [0, 1, 2]
+    assert len(state.steps[1].queue) == 0
+
+
+def test_a_delivery_gets_the_smallest_free_worker():
+    """R3.9."""
+    state, _ = running(workers=3)
+    state, _ = finish(state, "work", n=1)
+    _, commands = finish(state, "work", out("A", 9), n=1)
+
+    assert [c.delivery.worker for c in commands] == [1]
+
+
+def test_what_is_queued_goes_before_what_the_tick_sends():
+    """R3.8: first in, first out also within one tick."""
+    state, _ = running()
+    _, commands = finish(state, "work", out("A", 9))
+
+    assert [c.delivery.out.value for c in commands] == [1]
+
+
+def test_a_free_worker_takes_the_rest_of_what_a_tick_sends():
+    """R3.8: some of what arrives starts, the others queue behind."""
+    state, _ = running(workers=4)
+    state, commands = finish(state, "work", out("A", 7), out("A", 8), out("A", 9), fan=True)
+
+    assert [c.delivery.out.value for c in commands] == [7, 8]
+    assert [d.out.value for d in state.steps[1].queue] == [9]
+
+
+def test_a_step_that_returns_none_sends_nothing():
+    """R2.17."""
+    state, _ = feed(started(spec(step("begin", "Start"))))
+    state, commands = finish(state, "begin")
+
+    assert commands == ()
+    assert (state.busy, state.steps[0].done, state.next_delivery) == (0, 1, 2)
+
+
+def test_a_stop_ends_the_run():
+    """R2.35, R2.41, R2.42, R2.46: its own tick is the last one; what it cuts off is stopped and listed."""
+    state, _ = running(workers=2)
+    state, commands = finish(state, "work", out("Stop", 42))
+
+    assert commands == (StopStep(1, 3, 1), Publish("stop", out("Stop", 42), 1), FinishRun())
+    assert (state.status, state.result) == ("completed", out("Stop", 42))
+    assert state.abandoned == (Abandoned(1, 3, "running"), Abandoned(1, 4, "queued"))
+
+
+def test_a_stop_that_is_sent_ends_the_run_and_its_sender():
+    """R2.39."""
+    state, _ = running()
+    state, commands = feed(state, says(state, "work", EventsSent, outs=(out("Stop", 1), out("A"), out("Stop", 2))))
+
+    assert commands == (StopStep(1, 2, 1), Publish("stop", out("Stop", 1), 1), FinishRun())
+    assert state.result == out("Stop", 1)
+
+
+def test_a_stop_in_a_list_wins_over_its_other_elements():
+    """R2.40: with or without a join."""
+    flow = spec(step("begin", "Start", ("Stop",), fans="A"), step("a", "A", "B"), step("sum", gathers="B"))
+    state, commands = finish(feed(started(flow))[0], "begin", out("A"), out("Stop", 1), out("A"), fan=True)
+    assert commands == (Publish("stop", out("Stop", 1), 0), FinishRun())
+    assert state.next_delivery == 2
+
+    state, _ = finish(running()[0], "work", out("A", 5), out("Stop", 1), out("Stop", 2), fan=True)
+    assert state.result == out("Stop", 1)
+    assert state.abandoned == (Abandoned(1, 3, "queued"), Abandoned(1, 4, "queued"), Abandoned(1, 5, "queued"))
+
+
+def test_a_run_that_failed_in_a_list_takes_no_more_of_it():
+    """R2.28, R2.43: unhandled="error" ends it at the first element."""
+    joined = spec(step("begin", "Start", fans="A"), step("a", "A", "B"), step("sum", gathers="B"), unhandled="error")
+    state, commands = finish(feed(started(joined))[0], "begin", out("Lost"), out("A"), fan=True)
+    assert [c.what for c in commands if isinstance(c, Publish)] == ["unhandled", "failed"]
+    assert state.next_delivery == 2
+
+    state, _ = running(unhandled="error")
+    state, commands = feed(state, says(state, "work", EventsSent, outs=(out("Lost"), out("A"))))
+    assert [c.what for c in commands if isinstance(c, Publish)] == ["unhandled", "failed"]
+
+
+def test_a_failed_step_fails_the_run_in_one_tick():
+    """R3.35, R3.42: words, never the live exception."""
+    state, _ = running(workers=2)
+    failure = Failure("builtins:ValueError", "no such row", "Traceback ...")
+    state, commands = feed(state, says(state, "work", StepFailed, failure=failure))
+
+    assert commands == (
+        StopStep(1, 3, 1),
+        Publish("failed", None, 1, {"type": "builtins:ValueError", "message": "no such row"}),
+        FinishRun(),
+    )
+    assert (state.status, state.failure, state.failed_step) == ("failed", failure, 1)
+    assert state.steps[1].failed == 1
+
+
+def test_what_a_step_does_is_in_its_ledger():
+    """R3.46, R3.47: seqs of its sends and writes, newest first; its stream writes are published."""
+    state, _ = running()
+    state, commands = feed(state, says(state, "work", StreamWritten, out=out("A", "shown")))
+    assert commands == (Publish("event", out("A", "shown"), 1),)
+    state, commands = feed(state, says(state, "work", StateWritten, changes={"n": out("Value", 1)}))
+    assert commands == ()
+    state, _ = feed(state, says(state, "work", EventsSent, outs=(out("A", 9),)))
+
+    assert state.steps[1].active[2].ledger == Chain.of([3, 4, 5])
+    assert [d.out.value for d in state.steps[1].queue] == [1, 2, 9]
+
+
+def test_a_step_writes_the_users_state():
+    """R6.5: top-level names; the state before is as it was."""
+    before, _ = running()
+    written, _ = feed(before, says(before, "work", StateWritten, changes={"a": out("Value", 1), "b": out("Value", 2)}))
+    state, _ = feed(
+        written, says(written, "work", StateWritten, changes={"a": out("Value", 3)}, dropped=("b", "never there"))
+    )
+
+    assert before.user == {}
+    assert written.user == {"a": out("Value", 1), "b": out("Value", 2)}
+    assert state.user == {"a": out("Value", 3)}
+
+
+def late(state, step, kind, **fields):
+    return kind(at=state.at, step=step, delivery=2, start=1, **fields)
+
+
+LATE = [
+    (StepFinished, {"outs": (out("Stop"),)}),
+    (StepFailed, {"failure": Failure("E", "zombie")}),
+    (EventsSent, {"outs": (out("Stop"),)}),
+    (StreamWritten, {"out": out("A")}),
+    (StateWritten, {"changes": {"a": out("Value", 1)}}),
+    (WaitOpened, {"mark": 1, "wait": Sleep(5.0)}),
+    (WaitWithdrawn, {"mark": 1}),
+]
+
+
+@pytest.mark.parametrize(("kind", "fields"), LATE)
+@pytest.mark.parametrize("why", ["it finished", "it was started again", "it waits to be started again", "no such step"])
+def test_what_is_late_changes_nothing_but_a_count(kind, fields, why):
+    """R3.18, R3.19: only the live start of a delivery counts; zombies finish no runs."""
+    state, _ = running(workers=1)
+    if why == "it finished":
+        state, _ = finish(state, "work")
+    elif why == "it was started again":
+        state, _ = feed(state, RunOpened(0.0, "another"))
+    elif why == "it waits to be started again":
+        state, _ = feed(state, says(state, "work", WaitOpened, mark=7, wait=Sleep(9.0)), RunOpened(0.0, "another"))
+    tick = late(state, "gone" if why == "no such step" else "work", kind, **fields)
+    after, commands = feed(state, tick)
+
+    assert commands == ()
+    assert (after.ignored, after.seq) == (state.ignored + 1, state.seq + 1)
+    for name in ("steps", "status", "user", "requests", "timers", "busy", "sleeps", "result"):
+        assert getattr(after, name) == getattr(state, name)

@@ -1,0 +1,356 @@
+"""One run being driven: the turn, what happens when a part of it fails, and the order of what arrives."""
+
+import asyncio
+import time
+from typing import Any
+
+import pytest
+
+from flownb import Context, Event, StopEvent, Store, Workflow, step
+from flownb.core.invariants import broken
+from flownb.core.reduce import fold
+from flownb.core.ticks import GateClosed, StepFinished
+from flownb.errors import JournalConflict
+from flownb.runtime import runner as runners
+from flownb.runtime.commit import Committer
+from flownb.testing import ManualClock
+from tests.polling import until, wait_until
+from tests.runtime.flows import Approve, Asks, Begin, Count, CountingJournal, Item, Verdict
+
+
+def stored(journal: Any) -> Store:
+    store = Store(":memory:")
+    store._committer = Committer(journal)
+    return store
+
+
+@pytest.fixture(autouse=True)
+def short_waits(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(runners, "BACKOFF_S", (0.01, 0.02))
+
+
+def test_a_store_that_fails_a_few_times_blocks_the_run_and_loses_nothing():
+    """R1.16: the turn did not happen, nothing was acted on, and it is tried again with growing waits."""
+    journal = CountingJournal(fails=3)
+    run = Count().with_options(store=stored(journal)).run(n=5)
+    wait_until(lambda: run.status != "running")
+    assert run.status == "blocked"
+    assert run.debug.ticks == ()
+    assert "No space left on device" in run.why()
+    assert run.result(20) == [0, 1, 2, 3, 4]
+    assert journal.ticks(run.run_id) == list(run.debug.ticks)
+    assert run.status == "completed"
+
+
+def test_a_store_that_fails_in_the_middle_keeps_the_order_of_what_arrived():
+    class Stutters(CountingJournal):
+        def append(self, entries: Any, *, durable: bool = False) -> None:
+            self.turn = getattr(self, "turn", 0) + 1
+            if self.turn % 2 == 0:
+                raise OSError("locked")
+            super().append(entries, durable=durable)
+
+    journal = Stutters()
+    run = Count().with_options(store=stored(journal)).run(n=20)
+    assert run.result(20) == list(range(20))
+    assert journal.ticks(run.run_id) == list(run.debug.ticks)
+    done = [tick.delivery for tick in run.debug.ticks if isinstance(tick, StepFinished) and tick.step == "work"]
+    assert done == sorted(done)
+
+
+def test_an_answer_that_came_while_the_store_was_blocked_is_taken():
+    """R1.31: accepted stays accepted."""
+    journal = CountingJournal()
+    run = Asks().with_options(store=stored(journal)).run()
+    wait_until(lambda: len(run.requests) == 1)
+    journal.fails = 2
+    run.answer(ok=True)
+    assert run.result(20) is True
+
+
+def test_a_cancel_works_while_the_store_is_blocked_before():
+    """Its tick is first in line: nothing that waited before it is admitted any more."""
+    journal = CountingJournal()
+    run = Asks().with_options(store=stored(journal)).run()
+    wait_until(lambda: len(run.requests) == 1)
+    journal.fails = 2
+    run.answer(ok=True)
+    run.cancel("no more").result(20)
+    assert run.status in ("cancelled", "completed")
+    assert journal.ticks(run.run_id) == list(run.debug.ticks)
+
+
+def test_somebody_elses_append_suspends_the_run():
+    """Trying again cannot help; who awaits hears why."""
+    journal = CountingJournal(fails=1, error=JournalConflict("somebody else drives it"))
+    journal.fails = 10
+    run = Count().with_options(store=stored(journal)).run()
+    with pytest.raises(JournalConflict, match="somebody else"):
+        run.result(20)
+    assert run.status == "suspended"
+    assert "JournalConflict" in run.why()
+
+
+def test_a_bug_in_the_reducer_suspends_the_run_and_appends_nothing_of_the_turn(monkeypatch: pytest.MonkeyPatch):
+    """R1.19. Streams and handles end too, nothing hangs."""
+    journal = CountingJournal()
+    reduce = runners.reduce
+
+    def breaks(state: Any, tick: Any) -> Any:
+        if type(tick) is StepFinished and tick.step == "work":
+            raise AssertionError("a bug")
+        return reduce(state, tick)
+
+    monkeypatch.setattr(runners, "reduce", breaks)
+
+    async def main() -> None:
+        run = Count().with_options(store=stored(journal)).run()
+        resting = run.debug.run_to(step="join")
+        events = [event async for event in run.stream_events()]
+        assert events == []
+        with pytest.raises(AssertionError, match="a bug"):
+            await run
+        assert (await resting).seq == run.now.seq
+        assert run.status == "suspended"
+        assert "a bug at StepFinished after tick" in run.why()
+        assert journal.ticks(run.run_id) == list(run.debug.ticks)
+        assert run.now.running == {"work": ["Item", "Item", "Item"]}
+        assert len(run.debug.inbox) >= 1  # what arrived is still to be seen
+        assert (await run.cont()).seq == (await run.pause()).seq == (await run.debug.step()).seq == run.now.seq
+
+    asyncio.run(main())
+
+
+def test_a_bug_while_acting_suspends_the_run(monkeypatch: pytest.MonkeyPatch):
+    def breaks(self: Any, command: Any) -> None:
+        raise AssertionError("cannot act")
+
+    monkeypatch.setitem(runners._ACTIONS, runners.c.OpenRequest, breaks)
+    run = Asks().run()
+    with pytest.raises(AssertionError, match="cannot act"):
+        run.result(20)
+    assert "while acting on tick 2" in run.why()
+
+
+def test_an_observer_that_raises_changes_nothing(caplog: pytest.LogCaptureFixture):
+    """R5.68."""
+
+    async def main() -> Any:
+        run = Count().run()
+        run._runner.observers.append(lambda *args: 1 / 0)
+        return await run
+
+    assert asyncio.run(main()) == [0, 1, 2]
+    assert "an observer of run" in caplog.text
+
+
+def test_what_the_same_turn_closed_is_not_started():
+    """R1.14: two steps end in one turn, the first with the stop; what the second sent never begins."""
+    started: list[str] = []
+
+    class Sent(Event):
+        pass
+
+    flow = Workflow[int]("turn")
+
+    @flow.step
+    async def stops(ev: Begin) -> StopEvent:
+        return StopEvent(result=1)
+
+    @flow.step
+    async def sends(ev: Begin) -> Sent:
+        return Sent()
+
+    @flow.step
+    async def after(ev: Sent) -> StopEvent:
+        started.append("after")
+        return StopEvent(result=2)
+
+    async def main() -> None:
+        run = flow.run()
+        assert await run == 1
+        await asyncio.sleep(0.01)
+        assert started == []
+        assert run.debug.ticks[-1].step == "stops"
+
+    asyncio.run(main())
+
+
+def test_replay_of_a_journal_gives_the_live_state():
+    """R1.3, and every state keeps the invariants."""
+    run = Count().run(n=30)
+    run.result(20)
+    assert fold(run.debug.ticks) == run._runner.state
+    for seq in range(1, len(run.debug.ticks) + 1):
+        assert not broken(run._runner.history.at(seq))
+
+
+def test_ticks_never_run_backwards_whatever_the_clock_does():
+    """R1.2."""
+
+    class Jumps(ManualClock):
+        def now(self) -> float:
+            self._now -= 1.0
+            return self._now
+
+    run = Count().with_options(clock=Jumps(1000.0)).run(n=4)
+    run.result(20)
+    times = [run._runner.history.at(seq).at for seq in range(1, len(run.debug.ticks) + 1)]
+    assert times == sorted(times)
+
+
+def test_a_deadline_never_beats_an_answer_that_was_accepted():
+    """R1.27: the answer waits behind a closed gate while the deadline passes."""
+    clock = ManualClock()
+
+    class Limited(Workflow[bool]):
+        @step
+        async def ask(self, ev: Begin, ctx: Context) -> StopEvent:
+            verdict = await ctx.ask(Approve(), timeout=10)
+            return StopEvent(result=verdict.ok)
+
+    async def main() -> Any:
+        run = Limited().with_options(clock=clock).run()
+        await until(lambda: len(run.requests) == 1)
+        await run.pause()
+        run.answer(ok=True)
+        clock.advance(60)
+        await until(lambda: len(run.debug.inbox) == 2)
+        await run.cont()
+        return await run
+
+    assert asyncio.run(main()) is True
+
+
+def test_a_timer_that_fell_due_behind_a_closed_gate_is_due_when_it_opens():
+    """R1.26."""
+    clock = ManualClock()
+
+    class Naps(Workflow[str]):
+        @step
+        async def nap(self, ev: Begin, ctx: Context) -> StopEvent:
+            await ctx.sleep(30)
+            return StopEvent(result="slept")
+
+    async def main() -> Any:
+        run = Naps().with_options(clock=clock).run()
+        await until(lambda: run.now.waiting)
+        await run.pause()
+        clock.advance(31)
+        await asyncio.sleep(0.02)
+        assert run.now.waiting == {"nap": ["Begin"]}
+        await run.cont()
+        return await run
+
+    assert asyncio.run(main()) == "slept"
+
+
+def test_the_end_disarms_timers_and_closes_questions():
+    """R2.41."""
+    clock = ManualClock()
+
+    class Many(Workflow[None]):
+        @step
+        async def nap(self, ev: Begin, ctx: Context) -> StopEvent:
+            await ctx.sleep(1000)
+            return StopEvent()
+
+        @step
+        async def ask(self, ev: Begin, ctx: Context) -> StopEvent:
+            await ctx.ask(Approve(), timeout=500, default=Verdict(ok=False))
+            return StopEvent()
+
+    async def main() -> None:
+        run = Many().with_options(clock=clock).run()
+        await until(lambda: len(run.requests) == 1 and len(run.now.waiting) == 2)
+        request = run.requests[0]
+        await run.cancel()
+        assert clock.next_due() is None
+        assert request.status == "closed"
+        assert run.requests.all()[0].status == "closed"
+
+    asyncio.run(main())
+
+
+def test_first_ticks_of_a_paused_run_stand_in_its_journal():
+    journal = CountingJournal()
+    run = Count().with_options(store=stored(journal)).debug()
+    wait_until(lambda: run.status == "paused")
+    assert [type(t).__name__ for t in journal.ticks(run.run_id)] == ["RunStarted"]
+    assert not any(isinstance(t, GateClosed) for t in run.debug.ticks)
+    run.cont()
+    assert run.result(20) == [0, 1, 2]
+
+
+def test_a_thousand_runs_are_quick():
+    """No quadratic cost hides in a turn of many runs."""
+
+    async def main() -> None:
+        flow = Count()
+        begun = time.monotonic()
+        await asyncio.gather(*(flow.run(n=1) for _ in range(1000)))
+        assert time.monotonic() - begun < 30
+
+    asyncio.run(main())
+
+
+def test_items_keep_their_number_of_workers():
+    """R3.8, R3.9: at most num_workers at once, first in first out, the smallest free worker."""
+    active, worst = 0, 0
+
+    class Narrow(Workflow[list[int]]):
+        @step
+        async def split(self, ev: Begin) -> list[Item]:
+            return [Item(no=i) for i in range(ev.n)]
+
+        @step(num_workers=3)
+        async def work(self, ev: Item) -> Item2:
+            nonlocal active, worst
+            active += 1
+            worst = max(worst, active)
+            await asyncio.sleep(0.001)
+            active -= 1
+            return Item2(no=ev.no)
+
+        @step
+        async def join(self, ev: list[Item2]) -> StopEvent:
+            return StopEvent(result=[d.no for d in ev])
+
+    run = Narrow().run(n=12)
+    assert run.result(20) == list(range(12))
+    assert worst == 3
+    starts = [run._runner.history.at(seq) for seq in range(1, run.now.seq)]
+    workers = {d.worker for state in starts for d in state.steps[1].active.values()}
+    assert workers == {0, 1, 2}
+
+
+class Item2(Event):
+    no: int
+
+
+def test_no_limit_of_workers_is_none():
+    """R3.3."""
+    together: list[int] = []
+    gate = asyncio.Event()
+
+    class Wide(Workflow[int]):
+        @step
+        async def split(self, ev: Begin) -> list[Item]:
+            return [Item(no=i) for i in range(40)]
+
+        @step(num_workers=None)
+        async def work(self, ev: Item) -> Item2:
+            together.append(ev.no)
+            if len(together) == 40:
+                gate.set()
+            await gate.wait()
+            return Item2(no=ev.no)
+
+        @step
+        async def join(self, ev: list[Item2]) -> StopEvent:
+            return StopEvent(result=len(ev))
+
+    async def main() -> int:
+        return int(await Wide().run())
+
+    assert asyncio.run(main()) == 40

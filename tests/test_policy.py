@@ -1,0 +1,175 @@
+"""Answers given ahead of time, and handlers that answer instead of a person (R4.63 to R4.65)."""
+
+import asyncio
+import time
+from typing import Any
+
+import pytest
+
+from flownb import Context, Event, HumanResponseEvent, InputRequiredEvent, Request, StartEvent, StopEvent, Workflow
+from tests.polling import until, wait_until
+
+
+class Begin(StartEvent):
+    n: int = 2
+
+
+class Verdict(HumanResponseEvent):
+    ok: bool
+
+
+class Approve(InputRequiredEvent[Verdict]):
+    no: int = 0
+
+
+class Urgent(Approve):
+    pass
+
+
+class Item(Event):
+    no: int
+
+
+def asks(kind: type[Approve] = Approve) -> Workflow[list[bool]]:
+    """Asks `n` questions, one after the other."""
+    flow = Workflow[list[bool]]("asks")
+
+    @flow.step
+    async def ask(ev: Begin, ctx: Context) -> StopEvent:
+        return StopEvent(result=[(await ctx.ask(kind(no=i))).ok for i in range(ev.n)])
+
+    return flow
+
+
+@pytest.mark.parametrize(
+    ("answers", "result"),
+    [
+        ({Approve: Verdict(ok=True)}, [True, True]),
+        ({Approve: {"ok": False}}, [False, False]),
+        ({Approve: lambda question: Verdict(ok=question.no == 1)}, [False, True]),
+        ({Approve: [Verdict(ok=True), {"ok": False}]}, [True, False]),
+        ({"ask": Verdict(ok=True)}, [True, True]),
+        ({"ask": {"ok": False}, Approve: {"ok": True}}, [False, False]),
+    ],
+)
+def test_answers_given_ahead(answers: Any, result: list[bool]):
+    run = asks().with_options(answers=answers).run()
+    assert run.result(20) == result
+    assert [r.by for r in run.requests.all()] == ["given ahead"] * 2
+    assert {t.how for t in run.debug.ticks if type(t).__name__ == "RequestAnswered"} == {"policy"}
+
+
+def test_an_answer_for_a_base_class_answers_its_subclasses():
+    assert asks(Urgent).with_options(answers={Approve: {"ok": True}}).run().result(20) == [True, True]
+
+
+def test_a_list_is_used_up_and_then_a_person_is_asked():
+    flow = asks().with_options(answers={Approve: [Verdict(ok=True)]})
+    run = flow.run()
+    wait_until(lambda: len(run.requests) == 1 and run.status == "waiting")
+    run.answer(ok=False)
+    assert run.result(20) == [True, False]
+    assert flow.run().requests is not None  # the list of another run begins anew
+
+
+def test_an_answer_that_does_not_fit_leaves_the_question_open_and_shows_why():
+    """R4.64."""
+    run = asks().with_options(answers={Approve: {"okay": True}}).run(n=1)
+    wait_until(lambda: run._runner.questions.errors)
+    assert "AnswerInvalid: Verdict has no field 'okay'" in run._runner.questions.errors[1]
+    run.answer(ok=True)
+    assert run.result(20) == [True]
+
+
+@pytest.mark.parametrize("kind", ["async", "plain"])
+def test_a_handler_answers_and_the_loop_stays_live(kind: str):
+    """R4.63."""
+    seen: list[Any] = []
+
+    async def later(request: Request[Approve]) -> Verdict:
+        seen.append((request.step, request.question.no))
+        await asyncio.sleep(0.01)
+        return Verdict(ok=True)
+
+    def blocking(request: Request[Approve]) -> Verdict:
+        seen.append((request.step, request.question.no))
+        time.sleep(0.6)
+        return Verdict(ok=True)
+
+    async def main() -> float:
+        run = asks().with_options(input_handler=later if kind == "async" else blocking).run()
+        worst, last = 0.0, time.monotonic()
+        while not run.is_done():
+            await asyncio.sleep(0.005)
+            worst, last = max(worst, time.monotonic() - last), time.monotonic()
+        assert await run == [True, True]
+        return worst
+
+    assert asyncio.run(main()) < 0.5
+    assert seen == [("ask", 0), ("ask", 1)]
+
+
+@pytest.mark.parametrize("error", [ValueError("no idea"), SystemExit(1), KeyboardInterrupt()], ids=repr)
+@pytest.mark.parametrize("kind", ["async", "plain", "answer"])
+def test_a_handler_that_raises_leaves_the_question_open(error: BaseException, kind: str):
+    """R4.64: whatever it raises, the engine goes on."""
+
+    async def later(request: Any) -> Verdict:
+        raise error
+
+    def plain(request: Any) -> Verdict:
+        raise error
+
+    options: dict[str, Any] = {"answers": {Approve: plain}} if kind == "answer" else {}
+    options = options or {"input_handler": later if kind == "async" else plain}
+    run = asks().with_options(**options).run(n=1)
+    wait_until(lambda: run._runner.questions.errors)
+    assert type(error).__name__ in run._runner.questions.errors[1]
+    assert run.status == "waiting"
+    run.answer(ok=True)
+    assert run.result(20) == [True]
+
+
+def test_a_person_may_be_faster_than_the_handler():
+    async def main() -> None:
+        go = asyncio.Event()
+
+        async def slow(request: Any) -> Verdict:
+            await go.wait()
+            return Verdict(ok=False)
+
+        run = asks().with_options(input_handler=slow).run(n=1)
+        await until(lambda: len(run.requests) == 1)
+        run.answer(ok=True)
+        assert await run == [True]
+        go.set()
+        await asyncio.sleep(0.01)
+        assert run._runner.questions.errors == {}
+
+    asyncio.run(main())
+
+
+def test_answers_for_a_returned_question():
+    flow = Workflow[int]("returned")
+
+    @flow.step
+    async def ask(ev: Begin) -> list[Approve]:
+        return [Approve(no=i) for i in range(5)]
+
+    @flow.step
+    async def note(ev: Verdict, ctx: Context) -> Item:
+        return Item(no=ctx.request(Approve).question.no if ev.ok else -1)
+
+    @flow.step
+    async def total(ev: list[Item]) -> StopEvent:
+        return StopEvent(result=[i.no for i in ev])
+
+    run = flow.with_options(answers={ask: lambda question: {"ok": question.no != 2}}).run()
+    assert run.result(20) == [0, 1, -1, 3, 4]
+
+
+def test_answers_if_headless_are_not_used_in_a_script():
+    run = asks().with_options(answers={Approve: {"ok": True}}, answers_if="headless").run(n=1)
+    wait_until(lambda: run.status == "waiting")
+    run.answer(ok=False)
+    assert run.result(20) == [False]
