@@ -7,7 +7,7 @@ from flownb.core.draft import Draft, all_steps, changed
 from flownb.core.ending import cancel, fail
 from flownb.core.outstanding import waits_for, why_stalled
 from flownb.core.persist import Fifo, Table
-from flownb.core.routing import send, send_to
+from flownb.core.routing import send
 from flownb.core.spec import takers
 from flownb.core.state import EMPTY_STEP, Delivery, RunState
 from flownb.core.ticks import (
@@ -77,10 +77,8 @@ def on_cancel_requested(draft: Draft, tick: CancelRequested) -> None:
 def on_event_arrived(draft: Draft, tick: EventArrived) -> None:
     """An outside event that nobody takes yet is kept for those that come later (R2.30)."""
     out = tick.out
-    if tick.step is not None:
-        send_to(draft, out, draft.spec.index[tick.step], None)
-    elif out.role in ("stop", "request") or takers(draft.spec, out.key, out.role, out.bases):
-        send(draft, out, None, -1)
+    if tick.step is not None or out.role in ("stop", "request") or takers(draft.spec, out.key, out.role, out.bases):
+        send(draft, out, None, -1, tick.step)
     elif len(draft.mailbox) < MAILBOX_LIMIT:
         draft.mailbox = draft.mailbox.put(out)
     else:

@@ -11,7 +11,7 @@ from flownb.core.state import Path, Request, Timer
 from flownb.core.values import Failure, Out
 
 
-def send(draft: Draft, out: Out, path: Path | None, source: int) -> int:
+def send(draft: Draft, out: Out, path: Path | None, source: int, to: str | None = None) -> int:
     """Route one event; how many new things live in its branch now.
 
     Args:
@@ -19,6 +19,7 @@ def send(draft: Draft, out: Out, path: Path | None, source: int) -> int:
         out: The event.
         path: The branch that it is sent in.
         source: Index of the step that sends it, -1 for the outside.
+        to: Name of the one step that gets it, whatever else would take it.
     """
     role = out.role
     if role == "stop":
@@ -32,6 +33,9 @@ def send(draft: Draft, out: Out, path: Path | None, source: int) -> int:
         else:
             open_request(draft, out, source, path, due_at=limit.due_at, default=limit.default)
         made = 1
+    if to is not None:
+        draft.deliver(draft.spec.index[to], out, path)
+        return made + 1
     key = out.key
     table = draft.spec.routes
     steps = table[key] if key in table else takers(draft.spec, key, role, out.bases)
@@ -46,12 +50,6 @@ def send(draft: Draft, out: Out, path: Path | None, source: int) -> int:
     if not taken and role != "request":
         nobody_took(draft, out, source)
     return made + len(steps)
-
-
-def send_to(draft: Draft, out: Out, step: int, path: Path | None) -> int:
-    """Route one event to one step, whatever else would take it."""
-    draft.deliver(step, out, path)
-    return 1
 
 
 def open_request(

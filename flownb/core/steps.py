@@ -6,7 +6,7 @@ from flownb.core.commands import Publish
 from flownb.core.draft import Draft
 from flownb.core.ending import fail, has_ended
 from flownb.core.joining import open_join, pay
-from flownb.core.routing import send, send_to
+from flownb.core.routing import send
 from flownb.core.state import Delivery, Path
 from flownb.core.ticks import EventsSent, StateWritten, StepFailed, StepFinished, StreamWritten
 from flownb.core.values import Out
@@ -67,10 +67,7 @@ def on_events_sent(draft: Draft, tick: EventsSent) -> None:
     draft.update(draft.record(d))
     made = 0
     for out in tick.outs:
-        if tick.target is not None:
-            made += send_to(draft, out, draft.spec.index[tick.target], d.path)
-        else:
-            made += send(draft, out, d.path, d.step)
+        made += send(draft, out, d.path, d.step, tick.target)
         if has_ended(draft):
             return
     pay(draft, d.path, made + 1)  # the sender itself lives on

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import datetime as dt
+from decimal import Decimal
 from typing import Any, Literal
 
 from msgspec import Struct
@@ -61,7 +63,7 @@ class Failure(Struct, frozen=True):
     traceback: str = ""
 
 
-_PLAIN = (int, float, complex, str, bytes, bool, type(None))
+_PLAIN = (int, float, complex, str, bytes, bool, type(None), dt.date, dt.time, dt.timedelta, Decimal)
 
 
 def alike(a: object, b: object) -> bool:
@@ -74,6 +76,8 @@ def alike(a: object, b: object) -> bool:
         return True
     if isinstance(a, _PLAIN) or isinstance(b, _PLAIN):
         return type(a) is type(b) and (a == b or (a != a and b != b))
+    if isinstance(a, (set, frozenset)) and isinstance(b, (set, frozenset)):
+        return type(a) is type(b) and all(isinstance(v, _PLAIN) for v in (*a, *b)) and a == b
     if isinstance(a, (list, tuple)) and isinstance(b, (list, tuple)):
         return type(a) is type(b) and len(a) == len(b) and all(map(alike, a, b))
     if isinstance(a, dict) and isinstance(b, dict):

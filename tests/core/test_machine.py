@@ -1,6 +1,6 @@
 """The properties of the core, tried on many runs.
 
-`python -m flownb.testing.machine 5000` tries more of them; so does HYPOTHESIS_PROFILE=more with this file.
+`python -m flownb.testing.machine 5000` tries more of them; so does a Hypothesis profile with more than 200 examples.
 """
 
 from random import Random

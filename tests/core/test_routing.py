@@ -136,3 +136,14 @@ def test_a_start_event_sent_later_is_an_ordinary_event():
 
     assert started_steps(commands) == [0]
     assert state.steps[0].active[2].out == out("Start", 2)
+
+
+def test_a_question_that_is_sent_to_one_step_is_open_and_goes_to_that_step():
+    """R2.13, R2.29, R4.39: a target narrows who gets the event, not what a question is."""
+    flow = spec(step("begin", "Start", "Stop"), step("x", "AskA"), step("y", "AskA"))
+    state, _ = feed(started(flow))
+    state, commands = feed(state, says(state, "begin", EventsSent, outs=(out("AskA"),), target="y"))
+
+    assert [type(c).__name__ for c in commands] == ["OpenRequest", "Publish", "StartStep"]
+    assert commands[-1].delivery.step == 2
+    assert [r.question.key for r in state.requests.values()] == ["test:AskA"]

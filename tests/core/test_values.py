@@ -1,6 +1,8 @@
 """What the engine takes for the same value, without calling a user's `==`."""
 
+import datetime as dt
 import math
+from decimal import Decimal
 
 import pytest
 from msgspec import Struct
@@ -104,3 +106,18 @@ def test_an_event_is_more_than_its_value():
     assert Out("a", 1, limit=Limit(1.0)) != Out("a", 1)
     assert Out("a", 1) != 1
     assert Out("a", 1).__eq__(1) is NotImplemented
+
+
+def test_days_moments_amounts_and_sets_are_the_same_by_content():
+    """R4.47: the same date given twice is the same answer."""
+    day, moment = dt.date(2026, 12, 24), dt.datetime(2026, 12, 24, 18, 0, tzinfo=dt.UTC)
+    assert alike(day, dt.date(2026, 12, 24)) and not alike(day, dt.date(2026, 12, 25))
+    assert alike(moment, dt.datetime(2026, 12, 24, 18, 0, tzinfo=dt.UTC)) and not alike(moment, day)
+    assert alike(Decimal("1.0"), Decimal("1.0")) and not alike(Decimal(1), 1)
+    assert alike({1, 2}, {2, 1}) and not alike({1}, {2}) and not alike({1}, frozenset({1}))
+
+
+def test_a_set_of_opaque_things_is_no_other_set():
+    """R2.6: to compare such sets their members' `==` would have to be asked."""
+    first, second = Point, Reading
+    assert not alike({first}, {second})
