@@ -125,7 +125,7 @@ def test_a_handler_that_raises_leaves_the_question_open(error: BaseException, ki
     run = asks().with_options(**options).run(n=1)
     wait_until(lambda: run._runner.questions.errors)
     assert type(error).__name__ in run._runner.questions.errors[1]
-    assert run.status == "waiting"
+    wait_until(lambda: run.status == "waiting")
     run.answer(ok=True)
     assert run.result(20) == [True]
 
