@@ -90,8 +90,8 @@ class AnswerPolicy:
 
         if inspect.iscoroutinefunction(handler):
             task: asyncio.Task[None] = runner.host.loop.create_task(later())
-            runner.helpers.add(task)
-            task.add_done_callback(runner.helpers.discard)
+            runner.questions.tasks.add(task)
+            task.add_done_callback(runner.questions.tasks.discard)
         else:
             pool.submit(on_thread)
 

@@ -77,7 +77,7 @@ class Twin:
         return (
             f'<div class="{name} {_NO_MATH}">{_style(name)}<p><b>{escape(state.spec.name)}</b> run '
             f"{escape(state.run_id)} · {escape(self._status)} at tick {state.seq} · last state, taken {taken}</p>"
-            f'<div style="display:flex;flex-wrap:wrap;gap:8px 24px"><img alt="{escape(words)}" '
+            f'<div style="display:flex;flex-wrap:wrap;align-items:flex-start;gap:8px 24px"><img alt="{escape(words)}" '
             f'src="data:image/svg+xml;base64,{picture}"><div style="flex:1 1 320px">{error}{answered}'
             "<details><summary>last ticks</summary><table><thead><tr><th>#</th><th>what</th><th>event</th>"
             f"<th>ms</th></tr></thead><tbody>{table}</tbody></table></details></div></div></div>"

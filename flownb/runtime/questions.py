@@ -49,6 +49,8 @@ class Questions:
         self.policy: Callable[[Runner, Request], None] | None = None
         #: Questions that it is answering.
         self.underway: set[int] = set()
+        #: Its tasks, which must not be collected while they run.
+        self.tasks: set[Any] = set()
         #: Why such an answer did not come: shown with the question, which stays open.
         self.errors: dict[int, str] = {}
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextvars
 import logging
+import threading
 from collections import deque
 from collections.abc import Callable, Mapping
 from types import TracebackType
@@ -57,6 +58,7 @@ _Seen = tuple[RunState, AnyTick, RunState, list[c.AnyCommand]]
 BACKOFF_S = (0.05, 0.2, 0.5, 1.0, 2.0, 5.0)
 
 _log = logging.getLogger("flownb")
+_making = threading.Lock()  # a run's parts may be asked for first by several threads at once
 
 
 class Published(Struct, frozen=True):
@@ -74,6 +76,45 @@ class Runner:
     Everything but `post`, `write_state`, `questions.door` and what only reads `state` is called on that loop's
     thread.
     """
+
+    __slots__ = (
+        "__weakref__",
+        "_before",
+        "_context",
+        "_failures",
+        "_hits",
+        "_questions",
+        "_queued",
+        "_seen",
+        "_user",
+        "batch",
+        "blocked",
+        "clock",
+        "committer",
+        "control",
+        "definition",
+        "end",
+        "error",
+        "errors",
+        "first",
+        "history",
+        "host",
+        "inbox",
+        "listeners",
+        "logs",
+        "make_context",
+        "observers",
+        "published",
+        "quiet_output",
+        "run_id",
+        "state",
+        "stops",
+        "suspended",
+        "ticks",
+        "timers",
+        "trace",
+        "workers",
+    )
 
     def __init__(
         self,
@@ -98,12 +139,12 @@ class Runner:
         self.ticks: list[AnyTick] = []
         self.history = History(self.ticks)
         self.state: RunState = first_state(started)
-        self.control: deque[AnyTick] = deque([started])
+        self.control: list[AnyTick] = [started]
         self.inbox: deque[AnyTick] = deque()
         self.workers: dict[int, Worker] = {}
         self.timers: dict[int, Handle] = {}
-        self.questions = Questions()
-        self.user = UserState()
+        self._questions: Questions | None = None
+        self._user: UserState | None = None
         self.published: list[Published] = []
         self.logs: dict[str, capture.StepLog] = {}
         #: Live exceptions of failed deliveries, for who awaits the run in this process.
@@ -120,8 +161,6 @@ class Runner:
         self.blocked = ""
         #: Why nobody drives it any more; "" while all is well.
         self.suspended = ""
-        #: Tasks of the engine's own that must not be collected while they run.
-        self.helpers: set[Any] = set()
         self._failures = 0
         self._queued = False
         self._context = contextvars.copy_context()
@@ -131,9 +170,27 @@ class Runner:
         self._seen: list[_Seen] = []
         self._hits: list[tuple[tuple[Stop, Callable[[bool], None]], GateClosed]] = []
 
+    @property
+    def questions(self) -> Questions:
+        """Made on first need: most runs ask nobody."""
+        if self._questions is None:
+            with _making:
+                if self._questions is None:
+                    self._questions = Questions()
+        return self._questions
+
+    @property
+    def user(self) -> UserState:
+        """Made on first need: most runs write no state."""
+        if self._user is None:
+            with _making:
+                if self._user is None:
+                    self._user = UserState()
+        return self._user
+
     def set_first_state(self, values: Mapping[str, Any]) -> None:
         """The user's state before the first step; it stands in the first tick."""
-        started = self.control.popleft()
+        started = self.control.pop(0)
         self.control.append(replace(started, state={name: value_out(value) for name, value in values.items()}))
 
     def launch(self) -> None:
@@ -197,7 +254,7 @@ class Runner:
 
     def user_view(self) -> dict[str, Out]:
         """The user's state with the writes that are on their way."""
-        return self.user.over(self.state.user)
+        return self.user.over(self.state.user) if self._user is not None else self.state.user
 
     def _wake_up(self) -> None:
         if not self._queued and not self.suspended:
@@ -217,7 +274,7 @@ class Runner:
         state = self._before = self.state
         while True:
             if control:
-                tick = control.popleft()
+                tick = control.pop(0)
             elif inbox and (not state.gate or state.budget > 0):
                 tick = inbox.popleft()
                 if type(tick) is TimerFired and not self._is_due(state, tick):
@@ -233,7 +290,7 @@ class Runner:
                 state, commands = reduce(state, tick)
             except Exception as error:  # a bug of ours: neither this tick nor its turn is appended (R1.19)
                 where = f" at {type(tick).__name__} after tick {state.seq}"
-                (control if is_control(tick) else inbox).appendleft(tick)
+                self._put_back(tick)
                 self._undo()
                 self._suspend(error, where)
                 return
@@ -256,13 +313,20 @@ class Runner:
                     self.control.append(close)
                 self._hits.append((entry, close))
 
+    def _put_back(self, tick: AnyTick) -> None:
+        """A tick that was taken out stands at the head again."""
+        if is_control(tick):
+            self.control.insert(0, tick)
+        else:
+            self.inbox.appendleft(tick)
+
     def _undo(self) -> None:
         """The turn did not happen: its ticks stand at the head of the inbox again."""
         for tick in reversed(self.batch):
-            (self.control if is_control(tick) else self.inbox).appendleft(tick)
+            self._put_back(tick)
         for entry, close in self._hits:
             self.stops.append(entry)
-            self.control = deque(tick for tick in self.control if tick is not close)
+            self.control = [tick for tick in self.control if tick is not close]
         self._hits.clear()
         self.state = self._before
         self.batch.clear()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-from collections import deque
 
 from flownb.runtime.pending import Pending
 
@@ -13,7 +12,7 @@ class Turns:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._line: deque[Pending[None]] = deque()
+        self._line: list[Pending[None]] = []
 
     def ask(self) -> Pending[None]:
         """Stand in line; the handle ends when it is this one's turn."""
@@ -28,7 +27,7 @@ class Turns:
     def next(self) -> None:
         """The one whose turn it is has finished."""
         with self._lock:
-            self._line.popleft()
+            self._line.pop(0)
             following = self._line[0] if self._line else None
         if following is not None:
             following.resolve(None)
