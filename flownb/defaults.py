@@ -28,24 +28,43 @@ class Options:
 
     def __init__(self) -> None:
         object.__setattr__(self, "store", os.environ.get("FLOWNB_STORE"))
-        self.host = _from("FLOWNB_HOST", "auto", ("auto", "thread", "loop", "kernel"))
-        self.on_interrupt = _from("FLOWNB_ON_INTERRUPT", "cancel", ("cancel", "detach"))
-        self.panel = _from("FLOWNB_PANEL", "auto", ("auto", "full", "off"))
+        self.host = _from("host", "auto")
+        self.on_interrupt = _from("on_interrupt", "cancel")
+        self.panel = _from("panel", "auto")
         self.user = os.environ.get("FLOWNB_USER") or os.environ.get("JUPYTERHUB_USER") or os.environ.get("USER") or ""
 
     def __setattr__(self, name: str, value: Any) -> None:
         if name not in self.__slots__:
             raise AttributeError(f"flownb.options has no {name!r}. {near(name, self.__slots__, 'There are')}")
+        check_choice(name, value)
         object.__setattr__(self, name, value)
 
     def __repr__(self) -> str:
         return "Options(" + ", ".join(f"{name}={getattr(self, name)!r}" for name in self.__slots__) + ")"
 
 
-def _from(variable: str, default: str, allowed: tuple[str, ...]) -> Any:
+#: Settings that take one of a few words.
+CHOICES: dict[str, tuple[str, ...]] = {
+    "host": ("auto", "thread", "loop", "kernel"),
+    "on_interrupt": ("cancel", "detach"),
+    "panel": ("auto", "full", "off"),
+    "answers_if": ("always", "headless"),
+    "unhandled": ("warn", "error", "ignore"),
+    "stalled": ("error", "wait"),
+}
+
+
+def check_choice(name: str, value: Any, where: str = "") -> None:
+    """Raises WorkflowConfigurationError for a setting that is none of its words; None means "not set"."""
+    allowed = CHOICES.get(name)
+    if allowed is not None and value is not None and value not in allowed:
+        raise WorkflowConfigurationError(f"{where or name}={value!r} is not one of {', '.join(allowed)}.")
+
+
+def _from(name: str, default: str) -> Any:
+    variable = f"FLOWNB_{name.upper()}"
     value = os.environ.get(variable, default)
-    if value not in allowed:
-        raise WorkflowConfigurationError(f"{variable}={value!r} is not one of {', '.join(allowed)}.")
+    check_choice(name, value, variable)
     return value
 
 

@@ -144,7 +144,8 @@ A = TypeVar("A", default=HumanResponseEvent)
 class InputRequiredEvent(Event, Generic[A]):
     """A question to a person. Returned or sent, it opens a request; `InputRequiredEvent[Verdict]` names the answer."""
 
-    _deadline: tuple[float, Any] | None = PrivateAttr(default=None)
+    #: The time limit as it was given, checked, and the default.
+    _deadline: tuple[float | dt.timedelta | dt.datetime, Any] | None = PrivateAttr(default=None)
 
     def with_deadline(self, within: float | dt.timedelta | dt.datetime, *, default: A | None = None) -> Self:
         """The question with a time limit.
@@ -157,7 +158,8 @@ class InputRequiredEvent(Event, Generic[A]):
             ValueError: `within` is a moment without a time zone.
         """
         question = self.model_copy()
-        question._deadline = seconds_until(within), default
+        deadline_at(within, 0.0)
+        question._deadline = within, default
         return question
 
 
@@ -266,8 +268,12 @@ def answer_of(cls: type[InputRequiredEvent[Any]]) -> Any:
     return None
 
 
-def seconds_until(within: float | dt.timedelta | dt.datetime) -> float:
-    """A time limit in seconds from now.
+def deadline_at(within: float | dt.timedelta | dt.datetime, now: float) -> float:
+    """A time limit as a moment, in Unix seconds.
+
+    Args:
+        within: Seconds or a timedelta from `now`, or an aware moment.
+        now: Unix seconds.
 
     Raises:
         ValueError: A moment without a time zone.
@@ -275,8 +281,8 @@ def seconds_until(within: float | dt.timedelta | dt.datetime) -> float:
     if isinstance(within, dt.datetime):
         if within.tzinfo is None:
             raise ValueError(f"{within!r} has no time zone: give an aware datetime, or seconds from now.")
-        return (within - dt.datetime.now(dt.UTC)).total_seconds()
-    return within.total_seconds() if isinstance(within, dt.timedelta) else float(within)
+        return within.timestamp()
+    return now + (within.total_seconds() if isinstance(within, dt.timedelta) else float(within))
 
 
 def fields_of(event: Event) -> Iterator[tuple[str, Any]]:

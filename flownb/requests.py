@@ -109,6 +109,12 @@ class Request(Generic[Q]):
             closed = None if self._opened.delivery else runner.closed_event(n, "disposed")
             runner.post(RequestDisposed(runner.clock.now(), n, reason, options.user, closed))
 
+    def form(self) -> Any:
+        """Its form alone, as a widget: a cell's output."""
+        from flownb.run import room  # it builds on this module
+
+        return room("form")(self)
+
     def __repr__(self) -> str:
         return f"<Request {self.id} of {self.step}: {self.question!r}, {self.status}>"
 
@@ -157,8 +163,40 @@ class Requests:
                 return request
         raise KeyError(f"No open question {which!r}. Open: {', '.join(r.id for r in found) or 'none'}.")
 
+    def _ipython_display_(self) -> None:
+        from flownb.run import room  # it builds on this module
+
+        room("forms")(self)
+
     def __repr__(self) -> str:
         return f"<{len(self)} open questions: {', '.join(f'{r.number} {type(r.question).__name__}' for r in self)}>"
+
+
+def names_a_question(value: Any) -> bool:
+    """Whether a value can only be the name of a question: a `Request`, its number, or `<run id>:<number>`."""
+    if isinstance(value, str):
+        return value.rpartition(":")[2].isdigit()
+    return isinstance(value, Request) or (isinstance(value, int) and not isinstance(value, bool))
+
+
+def answered_by(runner: Runner, ev: Event) -> OpenRequest | None:
+    """The open question that an event from outside answers: the one that its `request_id` names, else the oldest one
+    whose answer it is (R4.51)."""
+    waiting = [r for r in runner.state.requests.values() if r.id not in runner.questions.accepted]
+    named = str(ev["request_id"]) if "request_id" in ev else ""
+    for opened in waiting:
+        if named in (str(opened.id), f"{runner.run_id}:{opened.id}"):
+            return opened
+    key, _, bases = type(ev).__flownb_kind__
+    for opened in waiting:
+        kind = answer_type(runner, opened)
+        if is_event_class(kind) and kind.__flownb_kind__.key in (key, *bases):
+            return opened
+    return None
+
+
+def is_event_class(kind: Any) -> bool:
+    return isinstance(kind, type) and issubclass(kind, Event)
 
 
 def find(runner: Runner, which: Any) -> OpenRequest:

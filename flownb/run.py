@@ -28,7 +28,7 @@ from flownb.errors import (
 from flownb.events import Event, StopEvent
 from flownb.moment import Moment
 from flownb.reasons import Reason, why
-from flownb.requests import Request, Requests, answer_request, find
+from flownb.requests import Request, Requests, answer_request, answered_by, find, names_a_question
 from flownb.runtime.copying import copied
 from flownb.runtime.pending import Pending
 from flownb.runtime.results import out_of, shown
@@ -42,6 +42,9 @@ ROOMS = {
     "debug": ("flownb.debug.debugger", "Debugger"),
     "view": ("flownb.notebook.views", "RunViews"),
     "display": ("flownb.notebook.views", "show_at_start"),
+    "form": ("flownb.notebook.questions", "show_form"),
+    "forms": ("flownb.notebook.questions", "show_forms"),
+    "capture": ("flownb.notebook.kernel", "route_displays"),
 }
 
 _ENGINE_ERRORS = {
@@ -208,6 +211,8 @@ class Run(Generic[R]):
         runner = self._runner
 
         def told() -> None:
+            if runner.control and not (runner.blocked or runner.suspended):
+                return  # of something else
             runner.listeners.remove(told)
             handle.resolve(self.now)
 
@@ -242,7 +247,7 @@ class Run(Generic[R]):
         """Answer an open question.
 
         Args:
-            request: Its number, its id, or a `Request`; None if only one is open.
+            request: Its number, its id, or a `Request`; None, or left out, if only one is open.
             answer: The answer: an instance of its model, a dict of its fields, or the plain value.
             by: Who answers; None is `flownb.options.user`.
             fields: The fields of the answer's model, in place of `answer`.
@@ -253,16 +258,16 @@ class Run(Generic[R]):
             AlreadyAnswered: Another answer was given before; the same one again is harmless.
             RequestClosed: The question is no longer open.
         """
-        if isinstance(request, (Event, dict)) and answer is None:
+        if request is not None and answer is None and not fields and not names_a_question(request):
             request, answer = None, request
         runner = self._runner
         answer_request(runner, find(runner, request), answer, by, fields)
 
     def send_event(self, ev: Event, step: str | None = None) -> Pending[None]:
-        """Send an event from outside.
+        """Send an event from outside. An answer closes the question that it answers.
 
         Args:
-            ev: The event.
+            ev: The event. Of an answer, the field `request_id` may name the question.
             step: Name of the one step that it is for.
 
         Returns:
@@ -277,6 +282,9 @@ class Run(Generic[R]):
         if runner.ended or runner.suspended:
             raise WorkflowDone(f"Run {self.run_id!r} is {self.status}; it takes no more events.")
         check_target(runner, ev, step)
+        opened = answered_by(runner, ev) if step is None and type(ev).__flownb_kind__.role == "answer" else None
+        if opened is not None:
+            return self._send_answer(opened.id, ev)
         if step is None and self._keeps(ev) and self._kept() >= MAILBOX_LIMIT:
             raise MailboxFull(f"Run {self.run_id!r} keeps {MAILBOX_LIMIT:,} events that nobody takes, and no more.")
         now = runner.clock.now()
@@ -293,6 +301,21 @@ class Run(Generic[R]):
             runner.put(tick)
 
         runner.host.call(put)
+        return handle
+
+    def _send_answer(self, number: int, ev: Event) -> Pending[None]:
+        """An event from outside that answers a question."""
+        runner = self._runner
+        handle: Pending[None] = Pending("the answer's admission", runner.host.loop)
+
+        def told() -> None:
+            if number not in runner.state.requests:
+                runner.listeners.remove(told)
+                handle.resolve(None)
+
+        answer_request(runner, find(runner, number), copied(ev), None, {}, "event")
+        runner.host.call(runner.listeners.append, told)
+        runner.host.call(runner.tell)  # it may be admitted already
         return handle
 
     def _keeps(self, ev: Event) -> bool:
@@ -334,7 +357,7 @@ class Run(Generic[R]):
         logs = self._runner.logs
         if step is not None:
             return logs[step].text() if step in logs else ""
-        return "\n".join(f"[{name}]\n{log.text()}" for name, log in logs.items() if log.lines)
+        return "\n".join(f"[{name}]\n{log.text()}" for name, log in list(logs.items()) if log.lines)
 
     # -- stream
 
@@ -383,12 +406,20 @@ class Run(Generic[R]):
         return f"<Run {self.run_id} of {state.spec.name}: {self.status}, {state.seq} ticks, {asks} questions>"
 
 
-def step_ticks(run: Run[Any], n: int) -> tuple[GateClosed | None, StepsGranted]:
-    """The control ticks of `run.debug.step(n)`: close an open gate first, then let n ticks pass."""
+def step_ticks(run: Run[Any], n: int) -> list[GateClosed | StepsGranted]:
+    """The control ticks of `run.debug.step(n)`: close an open gate first, then let n ticks pass, less those that may
+    pass already and have not come. On the loop's thread."""
     runner = run._runner
     now = runner.clock.now()
-    close = None if runner.gate() else GateClosed(now, "person", options.user)
-    return close, StepsGranted(now, n)
+    ticks: list[GateClosed | StepsGranted] = []
+    granted = 0
+    if runner.gate():
+        granted = runner.granted()
+    else:
+        ticks.append(GateClosed(now, "person", options.user))
+    if n > granted:
+        ticks.append(StepsGranted(now, n - granted))
+    return ticks
 
 
 __all__ = ["Reason", "Request", "Run", "StreamItem", "room", "step_ticks"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from pathlib import Path
 from typing import Any, Literal
 
@@ -88,7 +89,13 @@ def store_for(wish: Any) -> Store | None:
     if wish is not None:
         place = str(wish)
         return _cached(place if place == ":memory:" else str(Path(place).resolve()), "error")
-    return _cached(str(_default_place()), "live") if in_kernel() else None
+    if not in_kernel():
+        return None
+    try:
+        return _cached(str(_default_place()), "live")
+    except WorkflowConfigurationError as error:  # a read-only folder, say: the run is worth more than its record
+        warnings.warn(f"Runs are kept in memory only: {error}", stacklevel=5)
+        return None
 
 
 def _cached(place: str, unserializable: Literal["error", "live"]) -> Store:

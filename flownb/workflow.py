@@ -21,7 +21,7 @@ from flownb.core.graph import short
 from flownb.core.spec import takers
 from flownb.core.ticks import RunStarted
 from flownb.core.values import alike
-from flownb.defaults import options
+from flownb.defaults import check_choice, options
 from flownb.definition import CHECKS, Definition, Step, StepOptions, define, options_of, step_of
 from flownb.definition.steps import ATTRIBUTE, nested_names
 from flownb.errors import RunConflict, WorkflowConfigurationError, WorkflowValidationError, near
@@ -122,6 +122,8 @@ class Workflow(Generic[R]):
         disable_validation: bool = False,
         skip_graph_checks: Iterable[str] = (),
     ) -> None:
+        check_choice("unhandled", unhandled)
+        check_choice("stalled", stalled)
         kind = type(self)
         in_cells = kind is Workflow
         self.name = name or ("workflow" if in_cells else kind.__name__)
@@ -263,9 +265,10 @@ class Workflow(Generic[R]):
             settings: store, state (the first state, a mapping), answers and answers_if ("always" or "headless"),
                 input_handler, host, on_interrupt ("cancel" or "detach"), panel ("auto", "full" or "off"), clock.
         """
-        for name in settings:
+        for name, value in settings.items():
             if name not in _SETTINGS:
                 raise WorkflowConfigurationError(f"There is no option {name!r}. {near(name, _SETTINGS, 'There are')}")
+            check_choice(name, value)
         return Launcher(self, Settings(**settings))
 
     @property
@@ -333,9 +336,13 @@ class Launcher(Generic[R]):
         if (settings.answers or settings.input_handler) and (settings.answers_if == "always" or is_headless()):
             runner.questions.policy = AnswerPolicy(settings.answers, settings.input_handler)
         _known[store, run_id] = runner
+        panel = (settings.panel or options.panel) if in_kernel() else "off"
+        show = room("display") if panel != "off" else None
+        if in_kernel():
+            room("capture")()  # before the first step can display anything
         host.call(runner.launch)
-        if in_kernel() and (settings.panel or options.panel) != "off":
-            room("display")(run, full=bool(gate) or (settings.panel or options.panel) == "full")
+        if show is not None:
+            show(run, full=bool(gate) or panel == "full")
         return run
 
 

@@ -16,7 +16,8 @@ settings.register_profile(
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci" if IN_CI else "default"))
 
 # Before any test imports flownb: options are read from the environment, and a user's own must not change a test.
-for _name in [name for name in os.environ if name.startswith("FLOWNB_") and name != "FLOWNB_SHOTS"]:
+_KEPT = ("FLOWNB_SHOTS", "FLOWNB_README_PNG")  # where the browser tests put their pictures
+for _name in [name for name in os.environ if name.startswith("FLOWNB_") and name not in _KEPT]:
     del os.environ[_name]
 
 

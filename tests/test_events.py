@@ -11,7 +11,7 @@ from pydantic import ValidationError
 import flownb
 from flownb import Event, HumanResponseEvent, InputRequiredEvent, StartEvent, StopEvent, Workflow
 from flownb import events as ev
-from flownb.events import answer_of, bases_of, fields_of, key_of, newest, role_of, seconds_until
+from flownb.events import answer_of, bases_of, deadline_at, fields_of, key_of, newest, role_of
 
 
 class Row(Event):
@@ -198,9 +198,10 @@ def test_the_answers_type_is_found_by_walking_the_bases(cls: Any, answer: Any):
 
 
 def test_a_deadline_is_seconds_a_timedelta_or_an_aware_moment():
-    assert seconds_until(5) == 5.0
-    assert seconds_until(dt.timedelta(minutes=2)) == 120.0
-    assert 59 < seconds_until(dt.datetime.now(dt.UTC) + dt.timedelta(minutes=1)) <= 60
+    assert deadline_at(5, 100.0) == 105.0
+    assert deadline_at(dt.timedelta(minutes=2), 100.0) == 220.0
+    moment = dt.datetime(2026, 12, 24, 18, 0, tzinfo=dt.UTC)
+    assert deadline_at(moment, 100.0) == moment.timestamp()
     with pytest.raises(ValueError, match="has no time zone"):
         AskVerdict().with_deadline(dt.datetime(2030, 1, 1))
 

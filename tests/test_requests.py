@@ -429,3 +429,33 @@ def test_a_request_shows_its_question_answer_type_and_status():
     assert request.by == ""
     assert request.opened_at > 0
     run.cancel().result(20)
+
+
+def test_an_event_from_outside_answers_the_question_that_it_is_for():
+    """R4.51: by its `request_id`, else the oldest open question of its type; recorded as an event's answer."""
+    run = asking(3)
+    first, second, third = run.requests
+    run.send_event(Verdict(decision="reject", request_id=third.id)).result(20)
+    run.send_event(Verdict(decision="approve")).result(20)
+    run.send_event(Verdict(decision="approve"))
+    assert run.result(20) == {0: "approve", 1: "approve", 2: "reject"}
+    assert [first.status, second.status, third.status] == ["answered"] * 3
+    assert {tick.how for tick in run.debug.ticks if hasattr(tick, "how")} == {"event"}
+
+
+def test_the_only_question_is_answered_by_the_plain_value():
+    """`run.answer("hey")` is an answer, not the name of a question; a number and an id are names."""
+    flow = Workflow("greeting")
+
+    @flow.step
+    async def ask(ev: StartEvent, ctx: Context) -> StopEvent:
+        return StopEvent(result=[await ctx.ask("Who?"), await ctx.ask("Sure?", bool)])
+
+    run = flow.run()
+    wait_until(lambda: len(run.requests) == 1)
+    run.answer("hey")
+    wait_until(lambda: [r.number for r in run.requests] == [2])
+    with pytest.raises(RequestError, match="no question 7"):
+        run.answer(7)
+    run.answer(True)
+    assert run.result(20) == ["hey", True]

@@ -406,3 +406,16 @@ def test_options_come_from_the_environment(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("FLOWNB_PANEL", "huge")
     with pytest.raises(WorkflowConfigurationError, match="FLOWNB_PANEL='huge' is not one of auto, full, off"):
         Options()
+
+
+@pytest.mark.parametrize("name", ["host", "on_interrupt", "panel", "answers_if"])
+def test_a_setting_that_is_none_of_its_words_is_refused(name: str):
+    with pytest.raises(WorkflowConfigurationError, match=f"{name}='sometimes' is not one of"):
+        Workflow("choosy").with_options(**{name: "sometimes"})
+
+
+def test_a_policy_that_is_none_of_its_words_is_refused():
+    with pytest.raises(WorkflowConfigurationError, match="unhandled='warning' is not one of warn, error, ignore"):
+        Workflow("choosy", unhandled="warning")  # type: ignore[arg-type]
+    with pytest.raises(WorkflowConfigurationError, match="panel='of' is not one of"):
+        options.panel = "of"  # type: ignore[assignment]

@@ -12,7 +12,7 @@ from flownb.core.values import Out
 Notice = Literal["event", "request", "stop", "unhandled", "idle", "failed", "cancelled", "timed_out"]
 
 
-class Command(Struct, frozen=True, gc=False):
+class Command(Struct, frozen=True):
     """One thing to do."""
 
 

@@ -26,7 +26,7 @@ T = TypeVar("T")
 _Cell = tuple[Any, Any]
 
 
-class Chain(Struct, Generic[T], frozen=True, eq=False, gc=False):
+class Chain(Struct, Generic[T], frozen=True, eq=False):
     """A list that grows at one end: `add` is O(1), iteration goes from the newest to the oldest."""
 
     cell: _Cell | None = None
@@ -75,7 +75,7 @@ class Chain(Struct, Generic[T], frozen=True, eq=False, gc=False):
         return _chain, (self.oldest_first(),)
 
 
-class Fifo(Struct, Generic[T], frozen=True, eq=False, gc=False):
+class Fifo(Struct, Generic[T], frozen=True, eq=False):
     """A queue: `put` at the back, `get` and `unget` at the front, all O(1) (amortised).
 
     The back is kept reversed and turned round when the front runs out. Two queues are equal if they hold the same
@@ -159,7 +159,7 @@ _EMPTY_NODE: tuple[Any, ...] = (None,) * _WIDTH
 _NOTHING: dict[int, Any] = {}
 
 
-class Table(Struct, Generic[T], frozen=True, eq=False, gc=False):
+class Table(Struct, Generic[T], frozen=True, eq=False):
     """A map from our own counting ids (0 and up) to values, iterated in the order of ids."""
 
     #: All of it while it is small, None while the tree holds it.

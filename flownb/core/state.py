@@ -2,6 +2,9 @@
 
 Nothing here lives only in a timer, a task or a heap: kill the process after any tick, and `outstanding(state)`
 tells a new one every command that is still owed.
+
+Structs in which a user's value can hang are known to the garbage collector (no `gc=False`): an event may refer to the
+run that holds it, and such a run must be freed too.
 """
 
 from __future__ import annotations
@@ -44,7 +47,7 @@ class Wake(Struct, frozen=True):
     outcome: Outcome
 
 
-class Delivery(Struct, frozen=True, gc=False):
+class Delivery(Struct, frozen=True):
     """One event on its way through one step. It lives in one place: queue, active or waiting of its `StepState`."""
 
     id: int
@@ -83,7 +86,7 @@ class Wait(Struct, frozen=True, gc=False):
     ref: int
 
 
-class StepState(Struct, frozen=True, gc=False):
+class StepState(Struct, frozen=True):
     """One step's work."""
 
     #: Ids of deliveries in `waiting` that go ahead of the queue: woken ones, and what a lost driver was running.
@@ -97,7 +100,7 @@ class StepState(Struct, frozen=True, gc=False):
     failed: int = 0
 
 
-class Arrival(Struct, frozen=True, gc=False):
+class Arrival(Struct, frozen=True):
     """One event that came for a gathering step."""
 
     target: int
@@ -106,7 +109,7 @@ class Arrival(Struct, frozen=True, gc=False):
     out: Out
 
 
-class Join(Struct, frozen=True, gc=False):
+class Join(Struct, frozen=True):
     """An open fan-out, waiting for its branches."""
 
     id: int
@@ -124,7 +127,7 @@ class Join(Struct, frozen=True, gc=False):
     parent: Path | None = None
 
 
-class Request(Struct, frozen=True, gc=False):
+class Request(Struct, frozen=True):
     """An open question to a person or the outside."""
 
     id: int

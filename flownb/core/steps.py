@@ -22,13 +22,16 @@ def on_step_finished(draft: Draft, tick: StepFinished) -> None:
     draft.release(d).done += 1
     if d.waits:
         withdraw_all(draft, d)
+    outs = tick.outs
+    if len(outs) > 1:  # an end in a list wins over its other elements (R2.40)
+        outs = next(((out,) for out in outs if out.role == "stop"), outs)
     if tick.fan and draft.spec.joins[d.step]:
-        _fan_out(draft, d, tick.outs)
+        _fan_out(draft, d, outs)
         return
     made = 0
-    for out in tick.outs:
+    for out in outs:
         made += send(draft, out, d.path, d.step)
-        if out.role == "stop" or has_ended(draft):
+        if has_ended(draft):
             return
     if d.path is not None:
         pay(draft, d.path, made)
@@ -36,10 +39,6 @@ def on_step_finished(draft: Draft, tick: StepFinished) -> None:
 
 def _fan_out(draft: Draft, d: Delivery, outs: tuple[Out, ...]) -> None:
     """Each element begins a branch. The delivery's own token goes to the join, which pays it when it fires."""
-    for out in outs:
-        if out.role == "stop":  # an end in a list wins over its other elements (R2.40)
-            send(draft, out, d.path, d.step)
-            return
     join = open_join(draft, d.step, len(outs), d.path)
     made = 0
     for index, out in enumerate(outs):

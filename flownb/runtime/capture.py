@@ -99,7 +99,7 @@ class Router(io.TextIOBase):
 _lock = threading.Lock()
 _users = 0
 _routers: dict[str, Router] = {}
-#: Called with +1 and -1 when the first run begins and the last one ends; the notebook captures `display` there.
+#: Called with True when a run begins and with False when the last one ended; the notebook captures `display` there.
 on_change: list[Callable[[bool], None]] = []
 
 
@@ -113,8 +113,8 @@ def begin() -> None:
             if stream is not None and not isinstance(stream, Router):
                 router = _routers[name] = Router(stream)
                 setattr(sys, name, router)
-    for call in on_change:
-        call(True)
+        for call in on_change:
+            call(True)
 
 
 def end() -> None:
@@ -128,5 +128,5 @@ def end() -> None:
             if getattr(sys, name) is router:
                 setattr(sys, name, router.below)
                 del _routers[name]
-    for call in on_change:
-        call(False)
+        for call in on_change:
+            call(False)

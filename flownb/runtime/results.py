@@ -15,7 +15,7 @@ from pydantic import ValidationError
 from flownb.core.values import Failure, Limit, Out
 from flownb.definition import Definition, Step
 from flownb.errors import EventOutdated, WorkflowRuntimeError
-from flownb.events import Event, InputRequiredEvent, key_of, seconds_until
+from flownb.events import Event, InputRequiredEvent, deadline_at, key_of
 from flownb.runtime.copying import copied
 
 #: Files of the engine itself, in tracebacks.
@@ -44,7 +44,7 @@ def out_of(event: Event, definition: Definition, now: float) -> Out:
     if role == "request" and isinstance(event, InputRequiredEvent) and event._deadline is not None:
         within, default = event._deadline
         answer = out_of(default, definition, now) if isinstance(default, Event) else value_out(default)
-        return Out(key, event, role, bases, Limit(now + seconds_until(within), None if default is None else answer))
+        return Out(key, event, role, bases, Limit(deadline_at(within, now), None if default is None else answer))
     return Out(key, event, role, bases)
 
 

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import secrets
+import weakref
+from collections.abc import Callable
+from functools import partial
 from typing import Any, NoReturn
 
 from msgspec import Struct
@@ -72,35 +75,53 @@ class Lost:
 
 
 class LiveTable:
-    """Values that a journal only has a mark of, by that mark. They are kept as long as the table.
+    """Values that a journal only has a mark of, by that mark. One object has one mark, however many ticks carry it.
 
-    One object has one mark, however many ticks carry it.
+    They are held weakly: a run in memory holds its own values by its ticks, and a value whose runs are gone is not kept
+    (R6.15). What cannot be held weakly (an iterator, a handle of some C library) is kept as long as the table.
     """
 
     def __init__(self) -> None:
         # The same mark in a journal of another process must not find a value of this one.
         self._process = secrets.token_hex(4)
-        self._values: dict[str, object] = {}
+        self._values: dict[str, Callable[[], object]] = {}
         self._marks: dict[int, str] = {}
+        self._made = 0
         self._lost: dict[str, Lost] = {}
 
     def mark(self, value: object) -> str:
         if isinstance(value, Lost):
             return value._mark
         found = self._marks.get(id(value))
-        if found is None:
-            found = self._marks[id(value)] = f"{self._process}-{len(self._marks) + 1}"
-            self._values[found] = value
-        return found
+        if found is not None and self._values[found]() is value:
+            return found
+        self._made += 1
+        made = self._marks[id(value)] = f"{self._process}-{self._made}"
+        try:
+            self._values[made] = weakref.ref(value, partial(self._forget, id(value), made))
+        except TypeError:
+            self._values[made] = partial(_same, value)
+        return made
+
+    def _forget(self, identity: int, mark: str, _: object) -> None:
+        self._values.pop(mark, None)
+        if self._marks.get(identity) == mark:
+            del self._marks[identity]
 
     def value(self, mark: str, tag: str, type_: str, text: str, event: str, field: str) -> object:
         """The marked value, or the one `Lost` that stands for it."""
-        if mark in self._values:
-            return self._values[mark]
+        held = self._values.get(mark)
+        value = held() if held is not None else None
+        if value is not None:
+            return value
         lost = self._lost.get(mark)
         if lost is None:
             lost = self._lost[mark] = Lost(type_, mark, tag, event, field, text)
         return lost
+
+
+def _same(value: object) -> object:
+    return value
 
 
 def preview(value: object) -> str:
@@ -110,6 +131,8 @@ def preview(value: object) -> str:
     shape = getattr(value, "shape", None)
     if isinstance(shape, tuple) and all(isinstance(n, int) for n in shape):
         return f"shape {shape}"
+    if isinstance(value, (list, tuple, set, frozenset, dict)):  # what it holds may take long to show
+        return f"{type(value).__name__} of {len(value)}"
     try:
         text = repr(value)
     except Exception as broken:  # a user's __repr__ may do anything

@@ -338,6 +338,7 @@ class Lab:
         """Show the notebook at `path` (relative to the server's root) and wait for its kernel."""
         self._path = path
         where = f"lab/tree/{path}?reset" if self.server.app == "lab" else f"notebooks/{path}"
+        self.page.bring_to_front()  # behind another tab its timers come once a second and nothing is drawn
         self.page.goto(f"{self.server.url}/{where}")
         self.wait_open(timeout=timeout)
 

@@ -108,7 +108,11 @@ def test_a_stop_in_a_list_wins_over_its_other_elements():
 
     state, _ = finish(running()[0], "work", out("A", 5), out("Stop", 1), out("Stop", 2), fan=True)
     assert state.result == out("Stop", 1)
-    assert state.abandoned == (Abandoned(1, 3, "queued"), Abandoned(1, 4, "queued"), Abandoned(1, 5, "queued"))
+    assert state.abandoned == (Abandoned(1, 3, "queued"), Abandoned(1, 4, "queued"))
+
+    strict = spec(step("begin", "Start", ("Stop",), fans="Lost"), unhandled="error")
+    state, _ = finish(feed(started(strict))[0], "begin", out("Lost"), out("Stop", 1), fan=True)
+    assert (state.status, state.unhandled) == ("completed", 0)
 
 
 def test_a_run_that_failed_in_a_list_takes_no_more_of_it():

@@ -3,9 +3,11 @@
 import copy
 import dataclasses
 import datetime as dt
+import gc
 import json
 import pickle
 import sys
+import weakref
 from collections import OrderedDict
 from decimal import Decimal
 from pathlib import Path, PurePosixPath, PureWindowsPath
@@ -531,3 +533,18 @@ def test_values_beside_events():
     assert exact(value_through(codec, Settings(depth=2))) == exact(Settings(depth=2))
     assert through(codec, ticks.RequestAnswered(1.0, 1, Out("builtins:bool", True, "answer"))).answer.value is True
     assert exact(value_through(codec, UUID(int=5))) == exact(UUID(int=5))
+
+
+def test_a_live_value_goes_with_the_runs_that_hold_it():
+    """R6.15: the store of a kernel must not keep every frame that was ever sent."""
+    codec = Codec(lambda key: None, "live")
+    opaque, counter = Opaque(), iter([1])  # an iterator cannot be held weakly
+    alive = weakref.ref(opaque)
+    rows = [codec.encode(ticks.EventArrived(1.0, Out("m:A", value))) for value in (opaque, counter)]
+    assert codec.decode(1, 1.0, *rows[0]).out.value is opaque
+
+    del opaque
+    gc.collect()
+    assert alive() is None
+    assert isinstance(codec.decode(1, 1.0, *rows[0]).out.value, Lost)
+    assert codec.decode(2, 1.0, *rows[1]).out.value is counter
