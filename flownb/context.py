@@ -119,7 +119,7 @@ class Context(Generic[S]):
     def sleep_until(self, t: float) -> Pending[None]:
         """Wait until the Unix time `t` without holding a worker."""
         refuse_inside_edit("A sleep")
-        waited = self._worker.wait("a sleep", Sleep(t))
+        _, waited = self._worker.wait("a sleep", Sleep(t))
         return _then(waited, self._worker, "a sleep", lambda outcome: None)
 
     @overload
@@ -160,10 +160,7 @@ class Context(Generic[S]):
         out = runner.checked(out_of(copied(asked), runner.definition, now))
         wait = AskWait(out, due_at, None if default is None else value_out(default))
         what = f"the answer to {type(asked).__name__}"
-        waited = worker.wait(what, wait)
-        mark = worker.number
-        if isinstance(question, str):
-            runner.questions.asked_types[worker.delivery.id, mark] = answer
+        mark, waited = worker.wait(what, wait, answer if isinstance(question, str) else None)
         handle: Ask[Any] = Ask(what, runner.host.loop, waited.abandon)
         handle._find = lambda: _request_of(runner, worker, mark)
         _pass_on(waited, handle, worker, _answer_of)

@@ -224,7 +224,10 @@ def find(runner: Runner, which: Any) -> OpenRequest:
     found = requests.get(number) or runner.questions.all.get(number)
     if found is not None:
         return found
-    raise RequestError(f"Run {runner.run_id!r} has no question {which!r}. Open: {list(requests)}.")
+    raise RequestError(
+        f"Run {runner.run_id!r} has no question {which!r}. Open: {list(requests)}. "
+        f"If {which!r} is the answer, write run.answer(None, {which!r})."
+    )
 
 
 def answer_request(

@@ -276,6 +276,13 @@ class Workflow(Generic[R]):
         """Pictures of the definition: `.graph()`, `.to_dot()`, `.to_mermaid()`, `.to_svg()`."""
         return room("flow_view")(self)
 
+    def _repr_mimebundle_(self, **kwargs: Any) -> dict[str, str]:
+        """The graph as a cell's output; its faults in words."""
+        try:
+            return self.view._repr_mimebundle_()  # type: ignore[no-any-return]
+        except WorkflowValidationError as error:
+            return {"text/plain": f"{self!r}\n{error}"}
+
     def __repr__(self) -> str:
         return f"<Workflow {self.name}: {', '.join(self.steps) or 'no steps yet'}>"
 
@@ -392,14 +399,30 @@ def _start_event(definition: Definition, event: StartEvent | None, fields: dict[
                 f"No step of workflow {definition.spec.name!r} takes {key}; run takes {short(definition.spec.start)}."
             )
         return event
+    _refuse_misspelt(definition, kind, fields)
     try:
         return kind(**fields)  # type: ignore[return-value]
     except ValidationError as error:
-        said = [f"{'.'.join(map(str, e['loc']))}: {e['msg']}" for e in error.errors()]
-        needs = ", ".join(name for name, f in kind.model_fields.items() if f.is_required()) or "nothing"
-        raise WorkflowValidationError(
-            definition.spec.name, [*(f"start field {text}" for text in said), f"{kind.__name__} needs: {needs}."]
-        ) from None
+        said = [f"start field {'.'.join(map(str, e['loc']))}: {e['msg']}" for e in error.errors()]
+        if any(e["type"] == "missing" for e in error.errors()):
+            needs = ", ".join(name for name, f in kind.model_fields.items() if f.is_required())
+            said.append(f"{kind.__name__} needs: {needs}.")
+        raise WorkflowValidationError(definition.spec.name, said) from None
+
+
+def _refuse_misspelt(definition: Definition, kind: type[Event], fields: dict[str, Any]) -> None:
+    """An undeclared start field is kept, but one that looks like a declared one which was not given is a typo."""
+    left = [name for name in kind.model_fields if name not in fields]
+    for name in fields:
+        if left and name not in kind.model_fields:
+            import difflib  # only an undeclared name pays for it
+
+            close = difflib.get_close_matches(name, left, n=1)
+            if close:
+                raise WorkflowValidationError(
+                    definition.spec.name,
+                    [f"{kind.__name__} has no start field {name!r}. Did you mean {close[0]!r}?"],
+                )
 
 
 def _calling_module() -> str:

@@ -419,3 +419,31 @@ def test_a_policy_that_is_none_of_its_words_is_refused():
         Workflow("choosy", unhandled="warning")  # type: ignore[arg-type]
     with pytest.raises(WorkflowConfigurationError, match="panel='of' is not one of"):
         options.panel = "of"  # type: ignore[assignment]
+
+
+def test_a_misspelt_start_field_is_refused_and_an_unlike_one_is_kept():
+    """R2.2: undeclared fields are kept; one that looks like a declared field that was not given is a typo."""
+    flow = Workflow("spelling")
+
+    class Numbers(StartEvent):
+        amount: int = 1
+
+    @flow.step
+    async def give(ev: Numbers) -> StopEvent:
+        return StopEvent(result=(ev.amount, ev.get("note")))
+
+    with pytest.raises(WorkflowValidationError, match=r"no start field 'amuont'\. Did you mean 'amount'"):
+        flow.run(amuont=5)
+    assert flow.run(note="x").result(20) == (1, "x")
+
+
+def test_a_workflow_shows_its_graph_or_its_faults():
+    flow = Workflow("shown")
+    assert "it has no steps" in flow._repr_mimebundle_()["text/plain"]
+
+    @flow.step
+    async def only(ev: StartEvent) -> StopEvent:
+        return StopEvent()
+
+    assert flow._repr_mimebundle_()["text/plain"] == "workflow shown: only"
+    assert "<img" in flow._repr_mimebundle_()["text/html"]

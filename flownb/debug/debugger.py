@@ -28,6 +28,9 @@ class Debugger:
     def step(self, n: int = 1) -> Pending[Moment]:
         """Close an open gate, then admit exactly `n` ticks, as they come.
 
+        A call while an earlier one still waits for its ticks asks for the same ticks, not for more of them: clicks
+        of somebody who grows impatient do not add up.
+
         Returns:
             A handle of the moment after the n-th; if no tick came within a second, of the present one, which says
             who is still running. The grant stays: the tick passes when it comes.
@@ -44,12 +47,10 @@ class Debugger:
             if runner.end.done() or runner.suspended:
                 handle.resolve(self._run.now)
                 return
-            close, granted = step_ticks(self._run, n)
-            if close is not None:
-                runner.put(close)
-            runner.put(granted)
+            for tick in step_ticks(self._run, n):
+                runner.put(tick)
             self._resolve_when(handle, lambda: not runner.control and runner.state.budget == 0)
-            runner.host.loop.call_later(STEP_WAIT_S, handle.resolve_with, lambda: self._run.now)
+            runner.host.later(STEP_WAIT_S, handle.resolve_with, lambda: self._run.now)
 
         runner.host.call(grant)
         return handle
@@ -73,7 +74,7 @@ class Debugger:
             request: A question to a person was opened.
 
         Returns:
-            A handle of the moment where it stopped; of the last one if the run ended before.
+            A handle of the moment where it stopped; of the present one if the run ends before, or waits for somebody.
 
         Raises:
             WorkflowConfigurationError: None or several of them were given.
@@ -101,7 +102,12 @@ class Debugger:
             if runner.end.done() or runner.suspended:
                 handle.resolve(self._run.now)
                 return
+            if request and self._run.requests:  # one is open already
+                self._run.pause()
+                self._resolve_when(handle, lambda: bool(runner.state.gate))
+                return
             runner.stops.append((guarded, told))
+            self._resolve_when(handle, lambda: runner.state.status == "waiting" and not runner.control)
             self._run.cont()
 
         runner.host.call(go)

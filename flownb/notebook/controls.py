@@ -17,6 +17,7 @@ from typing import Any, Final, TypeVar
 import ipywidgets
 
 from flownb.notebook.fields import MISSING, Choice, FieldSpec, Kind, clean
+from flownb.notebook.kernel import acknowledged
 
 #: More choices than that are a dropdown.
 _MANY: Final = 4
@@ -46,6 +47,8 @@ class Kit:
         if css:
             wishes["_dom_classes"] = tuple(css)  # add_class would cost a message for each
         widget: W = self._keep(kind(*args, layout=self._layout(sizes), **wishes))
+        if widget.comm is not None:
+            widget.comm.on_msg(acknowledged(widget._handle_msg))
         return widget
 
     def close(self) -> None:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import threading
+from collections.abc import Callable
 from typing import Any
 
-from flownb.runtime import capture
-
-#: Sessions (front ends) whose widgets said hello: proof that somebody looks.
-_hellos: set[str] = set()
+from flownb.runtime import capture, host
 
 
 def parent() -> dict[str, Any]:
@@ -27,23 +26,18 @@ def is_cell(message: dict[str, Any]) -> bool:
 
 
 def cell_key(message: dict[str, Any]) -> str:
-    """The cell that a message executes: its id, or the message where the front end names none."""
-    return str(message.get("metadata", {}).get("cellId") or message.get("header", {}).get("msg_id", ""))
+    """Id of the cell that a message executes, "" where the front end names none."""
+    return str(message.get("metadata", {}).get("cellId") or "")
 
 
 def has_front_end() -> bool:
-    """Whether a person may look: the request allows input, or a widget said hello before.
-
-    nbconvert, papermill and nbval execute with input forbidden.
-    """
-    message = parent()
-    session = str(message.get("header", {}).get("session", ""))
-    return bool(message.get("content", {}).get("allow_stdin")) or session in _hellos
+    """Whether a person may look at what the present cell shows."""
+    return host.has_front_end(parent())
 
 
 def said_hello() -> None:
     """A widget of ours was drawn."""
-    _hellos.add(str(parent().get("header", {}).get("session", "")))
+    host.hellos.add(str(parent().get("header", {}).get("session", "")))
 
 
 def is_last_expression() -> bool:
@@ -53,6 +47,43 @@ def is_last_expression() -> bool:
     shell = get_ipython()
     hook = getattr(shell, "displayhook", None)
     return getattr(hook, "msg", None) is not None
+
+
+def acknowledged(handle: Callable[[Any], None]) -> Callable[[Any], None]:
+    """A handler of a widget's messages that tells the page when a message was handled, where the kernel does not.
+
+    While a cell awaits, ipykernel 7.4 handles a widget's message beside it and leaves out the status "idle" that says
+    so. The page sends a second change of a widget only after it: of a typed word only the first letter would come.
+    """
+
+    def handle_and_tell(message: Any) -> None:
+        try:
+            handle(message)
+        finally:
+            _acknowledge()
+
+    return handle_and_tell
+
+
+def _acknowledge() -> None:
+    try:
+        task = asyncio.current_task()
+    except RuntimeError:  # no loop runs on this thread: a subshell, which tells by itself
+        return
+    # The kernel makes a task of `dispatch_shell` itself only where it goes on beside a cell.
+    name = getattr(task.get_coro(), "__qualname__", "") if task is not None else ""
+    if not name.endswith(".dispatch_shell"):
+        return
+    from IPython import get_ipython
+
+    kernel = getattr(get_ipython(), "kernel", None)
+    session, socket = getattr(kernel, "session", None), getattr(kernel, "iopub_socket", None)
+    if kernel is None or session is None or socket is None:
+        return
+    # Busy after idle: the cell goes on, and the page shows what came last.
+    topic = f"kernel.{kernel.ident}.status".encode()
+    for status in ("idle", "busy"):
+        session.send(socket, "status", {"execution_state": status}, parent=kernel.get_parent(), ident=topic)
 
 
 def route_displays() -> None:

@@ -194,7 +194,7 @@ def lay_out(graph: Graph, *, limit_s: float = 5.0) -> Layout | None:
         limit_s: Seconds for both directions together.
 
     Returns:
-        None if there was not enough time, or if no engine could do it (the reason is logged).
+        None if there was not enough time, or if no engine could do it (the reason is logged). Asking again tries again.
     """
     mine: Future[Layout | None] = Future()
     with _cache_lock:
@@ -205,13 +205,20 @@ def lay_out(graph: Graph, *, limit_s: float = 5.0) -> Layout | None:
     if found is not mine:
         return found.result()
     try:
-        mine.set_result(_best(graph, time.monotonic() + limit_s))
+        layout = _best(graph, time.monotonic() + limit_s)
     except BaseException as error:
-        with _cache_lock:
-            _cache.pop(graph, None)  # an interrupt must not be remembered as the answer
+        _forget(graph)  # an interrupt must not be remembered as the answer
         mine.set_exception(error)
         raise
-    return mine.result()
+    if layout is None:
+        _forget(graph)  # nor must one slow start: the next one who asks has better luck
+    mine.set_result(layout)
+    return layout
+
+
+def _forget(graph: Graph) -> None:
+    with _cache_lock:
+        _cache.pop(graph, None)
 
 
 def _best(graph: Graph, deadline: float) -> Layout | None:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from typing import Any
 
 import ipywidgets
 
-from flownb.core.state import RunState
+from flownb.core.state import Delivery, RunState
 from flownb.core.ticks import Ask
-from flownb.errors import WorkflowError
+from flownb.errors import EngineLost, WorkflowError
 from flownb.events import Event
 from flownb.notebook.forms import AnswerForm
 from flownb.notebook.kernel import said_hello
@@ -23,6 +24,9 @@ from flownb.requests import Request, find
 #: Rows of one `ticks` message.
 CHUNK = 2_500
 _SECONDS_BETWEEN_CHUNKS = 0.06
+_SECONDS_BETWEEN_NOTES = 1.0
+#: Of the live state: what changes without news. The page lets the clock run on by itself.
+_MOVING = frozenset(("at", "elapsed"))
 
 
 class RunPanel(ipywidgets.VBox):  # type: ignore[misc]
@@ -42,7 +46,14 @@ class RunPanel(ipywidgets.VBox):  # type: ignore[misc]
         self._later: set[int] = set()
         self._wanted: set[int] = set()
         self._ended_form: AnswerForm | None = None
-        self._seen: set[tuple[str, int]] = set()
+        #: The last message of each view, whose ids count up.
+        self._last_id: dict[str, int] = {}
+        #: What was sent last: the live state without what changes by itself, the notes of the forms, the twin's facts.
+        self._shown: dict[str, Any] = {}
+        self._notes: dict[int, str] = {}
+        self._shown_twin: tuple[Any, ...] = ()
+        self._seq = 0
+        self._countdown: asyncio.TimerHandle | None = None
         self.twin_handle: Any = None
         self.closed = False
         self.view.on_msg(self._on_message)
@@ -50,6 +61,8 @@ class RunPanel(ipywidgets.VBox):  # type: ignore[misc]
         screen.runner.host.call(self._join)
 
     def _join(self) -> None:
+        if self.closed:
+            return
         self._screen.panels.append(self)
         self._screen.changed()
 
@@ -61,16 +74,34 @@ class RunPanel(ipywidgets.VBox):  # type: ignore[misc]
 
     # -- down
 
-    def publish(self) -> bool:
-        """Send the live state and the new ticks; whether more is waiting."""
+    def publish(self) -> int:
+        """Send what is new; how many messages that took (a form that opens counts as one)."""
         if self.closed:
-            return False
-        self._tend_forms()
-        self.view.live = self._screen.live(set(self._forms))
+            return 0
+        sent = self._tend_forms() + self._send_live()
         rows_now = self._screen.projection.rows
         if self._sent < len(rows_now):
             self._send_ticks(self._sent)
-        return self._sent < len(rows_now) or any(form_request.deadline for form_request in self._open_requests())
+            sent += 1
+        if self._sent < len(rows_now):
+            self._screen.publisher.mark(self)
+        return sent
+
+    def _send_live(self) -> int:
+        live = self._screen.live(set(self._forms))
+        shown = {name: value for name, value in live.items() if name not in _MOVING}
+        if shown == self._shown:
+            return 0
+        self._shown = shown
+        self._seq += 1
+        self.view.live = {"seq": self._seq, **live}
+        return 1
+
+    def _count_down(self) -> None:
+        """A second passed while a question with a deadline is open."""
+        self._countdown = None
+        if not self.closed:
+            self._screen.publisher.mark(self)
 
     def redraw(self) -> None:
         """The graph was laid out."""
@@ -93,11 +124,15 @@ class RunPanel(ipywidgets.VBox):  # type: ignore[misc]
         if self.closed or start >= len(self._screen.projection.rows):
             return
         stop = self._send_ticks(start)
-        self._screen.runner.host.loop.call_later(_SECONDS_BETWEEN_CHUNKS, self._send_all, stop)
+        self._screen.runner.host.later(_SECONDS_BETWEEN_CHUNKS, self._send_all, stop)
 
     def publish_twin(self) -> None:
-        """Renew the static twin."""
-        if self.twin_handle is not None and not self.closed:
+        """Renew the static twin, if it says something new."""
+        if self.twin_handle is None or self.closed:
+            return
+        facts = self._screen.twin_facts()
+        if facts != self._shown_twin:
+            self._shown_twin = facts
             self.twin_handle.update(self._screen.twin())
 
     # -- forms
@@ -105,25 +140,38 @@ class RunPanel(ipywidgets.VBox):  # type: ignore[misc]
     def _open_requests(self) -> list[Request[Any]]:
         return [request for request in self._screen.run.requests if request.answer_type is not bool]
 
-    def _tend_forms(self) -> None:
-        """Open the forms of the oldest questions, close those of answered ones."""
+    def _tend_forms(self) -> int:
+        """Open the forms of the oldest questions, close those of answered ones; how many changed."""
         asked = {request.number: request for request in self._open_requests()}
-        changed = False
+        changed = 0
         for number in [n for n in self._forms if n not in asked]:
             self._put_away(
                 self._forms.pop(number), Request(self._screen.runner, self._screen.runner.questions.all[number])
             )
-            changed = True
+            del self._notes[number]
+            changed += 1
         for number, request in asked.items():
-            form = self._forms.get(number)
-            if form is not None:
-                form.set_note(deadline_note(request))
-            elif self._wants(number):
+            if number not in self._forms and self._wants(number):
                 place = f"1 of {len(asked)}" if len(asked) > 1 else ""
                 self._forms[number] = form_for(request, place, on_later=lambda n=number: self._put_off(n))
-                changed = True
+                self._notes[number] = deadline_note(request)
+                changed += 1
         if changed:
             self._show_forms()
+        return changed + self._renew_notes(asked)
+
+    def _renew_notes(self, asked: dict[int, Request[Any]]) -> int:
+        """The countdowns of open forms, once a second; how many changed."""
+        changed = 0
+        for number, form in self._forms.items():
+            note = deadline_note(asked[number])
+            if note != self._notes[number]:
+                self._notes[number] = note
+                form.set_note(note)
+                changed += 1
+        if self._countdown is None and any(asked[number].deadline is not None for number in self._forms):
+            self._countdown = self._screen.runner.host.later(_SECONDS_BETWEEN_NOTES, self._count_down)
+        return changed
 
     def _wants(self, number: int) -> bool:
         if number in self._wanted:
@@ -144,7 +192,8 @@ class RunPanel(ipywidgets.VBox):  # type: ignore[misc]
         self._later.add(number)
         self._wanted.discard(number)
         form = self._forms.pop(number, None)
-        if form is not None:
+        if form is not None and not self.closed:
+            del self._notes[number]
             self._show_forms()
             form.close()
             self._screen.publisher.mark(self)
@@ -162,12 +211,14 @@ class RunPanel(ipywidgets.VBox):  # type: ignore[misc]
 
     def _handle(self, message: dict[str, Any]) -> None:
         """One message from a view; (view, id) makes a repeat harmless."""
-        key = str(message.get("view", "")), int(message.get("id", 0))
-        if self.closed or key in self._seen:
+        if self.closed:
             return
-        self._seen.add(key)
-        handler = _MESSAGES.get(str(message.get("kind")))
+        view, handler = str(message.get("view", "")), _MESSAGES.get(str(message.get("kind")))
         try:
+            number = int(message["id"])
+            if number <= self._last_id.get(view, 0):
+                return
+            self._last_id[view] = number
             if handler is None:
                 raise WorkflowError(f"This panel does not know {message.get('kind')!r}.")
             answered = handler(self, message)
@@ -181,14 +232,18 @@ class RunPanel(ipywidgets.VBox):  # type: ignore[misc]
         self.view.send({"kind": kind, "view": message.get("view"), "of": message.get("id"), **more})
 
     def _on_hello(self, message: dict[str, Any]) -> bool:
-        self._send_all(int(message.get("have", 0)))
+        """A view has come: it gets the ticks that it lacks, and the time as it is now."""
+        self._send_all(max(0, int(message.get("have", 0))))
+        self._shown = {}
+        self._screen.publisher.mark(self)
         return False
 
     def _on_ticks(self, message: dict[str, Any]) -> bool:
-        self._send_all(int(message["from"]))
+        self._send_all(max(0, int(message["from"])))
         return False
 
     def _on_bye(self, message: dict[str, Any]) -> bool:
+        del self._last_id[str(message.get("view", ""))]
         return False
 
     def _on_pause(self, message: dict[str, Any]) -> bool:
@@ -236,7 +291,6 @@ class RunPanel(ipywidgets.VBox):  # type: ignore[misc]
         kind, step, event, _ = caption(tick, before)
         delivery = delivery_of(tick, before)
         changes = screen.run._moment(after).diff()
-        log = runner.logs.get(step)
         return {
             "seq": seq,
             "title": event or kind,
@@ -248,8 +302,14 @@ class RunPanel(ipywidgets.VBox):  # type: ignore[misc]
             ],
             "causes": causes(tick, before),
             "effects": screen.projection.effects.get(seq, [])[:50],
-            "log": log.text(delivery.id if delivery is not None else None)[-20_000:] if log is not None else "",
+            "log": self._log_of(step, delivery)[-20_000:],
         }
+
+    def _log_of(self, step: str, delivery: Delivery | None) -> str:
+        """What the delivery of a tick wrote; of one that wrote nothing, what all steps wrote so far."""
+        log = self._screen.runner.logs.get(step)
+        said = log.text(delivery.id) if log is not None and delivery is not None else ""
+        return said or self._screen.run.logs()
 
     # -- the end
 
@@ -258,7 +318,17 @@ class RunPanel(ipywidgets.VBox):  # type: ignore[misc]
         if self.closed:
             return
         self.closed = True
-        self._screen.runner.host.call(self._leave)
+        try:
+            self._screen.runner.host.call(self._leave)
+        except EngineLost:  # nobody makes widgets there any more
+            self._leave()
+
+    def _leave(self) -> None:
+        """On the host, where forms are made: none can come into being meanwhile."""
+        if self._countdown is not None:
+            self._countdown.cancel()
+            self._countdown = None
+        self.view.on_msg(self._on_message, remove=True)
         super().close()
         self.view.layout.close()
         self.view.close()
@@ -266,8 +336,6 @@ class RunPanel(ipywidgets.VBox):  # type: ignore[misc]
             form.close()
         self._forms.clear()
         self.layout.close()
-
-    def _leave(self) -> None:
         if self in self._screen.panels:
             self._screen.panels.remove(self)
         self._screen.publisher.forget(self)

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import threading
 import time
+from itertools import chain, islice
 from typing import Any, Protocol
 
 from flownb.core import commands as c
 from flownb.core.reduce import begin, reduce
 from flownb.core.state import RunState, is_ended
 from flownb.core.ticks import RunStarted, Tick
+from flownb.errors import EngineLost
 from flownb.notebook.layout import Layout, lay_out, topological
 from flownb.notebook.payload import preview
 from flownb.notebook.publisher import Publisher, publisher_of
@@ -19,11 +22,14 @@ from flownb.notebook.viewmodel import Projection, counts_line, queue_lines, stat
 from flownb.run import Run
 from flownb.runtime.threads import pool
 
+#: Questions that the live state lists, oldest first; all of them are counted.
+SHOWN_QUESTIONS = 50
+
 
 class Shown(Protocol):
     """A panel, or a twin alone."""
 
-    def publish(self) -> bool: ...
+    def publish(self) -> int: ...
 
     def publish_twin(self) -> None: ...
 
@@ -40,9 +46,12 @@ class Screen:
         self.projection = Projection(self.runner.state)
         self.layout: Layout | None = None
         self.panels: list[Shown] = []
-        self.seq = 0
         self._asked_layout = False
-        self.runner.host.call(self._attach)
+        self._caught_up = threading.Event()
+        try:
+            self.runner.host.call(self._attach)
+        except EngineLost:  # nobody drives the run any more, so nothing happens beside this thread
+            self._attach()
 
     def _attach(self) -> None:
         """Catch up with what happened, and hear of what happens."""
@@ -58,7 +67,14 @@ class Screen:
             before = state
         runner.observers.append(self._on_tick)
         runner.listeners.append(self.changed)
+        self._caught_up.set()
         self.changed()
+
+    def wait(self, patience_s: float = 5.0) -> Screen:
+        """Itself, once what happened so far is in; for pictures, which are made at once on the caller's thread."""
+        if not self.runner.host.is_here():
+            self._caught_up.wait(patience_s)
+        return self
 
     def _on_tick(self, before: RunState | None, tick: Tick, after: RunState, commands: list[c.AnyCommand]) -> None:
         self.projection.apply(before, tick, after, commands)
@@ -84,6 +100,7 @@ class Screen:
 
     def _laid_out(self, layout: Layout | None) -> None:
         self.layout = layout
+        self._asked_layout = layout is not None  # the next panel asks again
         for panel in self.panels:
             panel.redraw()
         self.changed()
@@ -106,18 +123,16 @@ class Screen:
         }
 
     def live(self, opened: set[int]) -> dict[str, Any]:
-        """The `live` trait.
+        """The `live` trait, but for the `seq` that its panel gives it.
 
         Args:
             opened: Numbers of the questions whose form stands below the panel.
         """
-        self.seq += 1
         runner, state = self.runner, self.runner.state
         over = is_ended(state) or bool(runner.suspended)
         now = state.at if over else max(state.at, runner.clock.now())
         status = status_words(state, runner.suspended, runner.blocked)
         return {
-            "seq": self.seq,
             "at": time.time(),
             "status": status,
             "tick": len(self.projection.rows),
@@ -129,7 +144,7 @@ class Screen:
             "nodes": [list(node) for node in self.projection.nodes],
             "edges": list(self.projection.edges),
             "note": counts_line(self.projection, state),
-            "queue": queue_lines(state, (*runner.control, *runner.inbox)),
+            "queue": queue_lines(state, chain(runner.control, runner.inbox)),
             "questions": self._questions(opened),
             "error": self._error(state),
             "bye": False,
@@ -145,7 +160,7 @@ class Screen:
                 "open": request.number in opened,
                 "by": self.runner.questions.errors.get(request.number, ""),
             }
-            for request in self.run.requests
+            for request in islice(self.run.requests, SHOWN_QUESTIONS)
         ]
 
     def _error(self, state: RunState) -> dict[str, str] | None:
@@ -161,6 +176,12 @@ class Screen:
         step = state.spec.steps[state.failed_step].name if state.failed_step >= 0 else ""
         name = state.failure.type.rpartition(":")[2].rpartition(".")[2]
         return {"step": step, "type": name, "text": state.failure.message[:2000]}
+
+    def twin_facts(self) -> tuple[Any, ...]:
+        """What the twin depends on: equal facts give an equal twin."""
+        runner = self.runner
+        status = status_words(runner.state, runner.suspended, runner.blocked)
+        return runner.state.seq, status, self.layout is not None, len(runner.questions.accepted)
 
     def twin(self) -> Twin:
         """The static twin of the present state."""

@@ -11,6 +11,7 @@ from math import hypot
 
 from flownb.core.graph import Node
 from flownb.notebook.layout import Box, Route
+from flownb.notebook.viewmodel import STATES
 
 __all__ = [
     "GLYPHS",
@@ -26,8 +27,6 @@ __all__ = [
     "xml",
 ]
 
-#: The states of a node; ticks carry the index.
-STATES = ("idle", "queued", "running", "person", "waiting", "done", "failed", "retrying", "skipped")
 WORDS = {
     "idle": "not reached",
     "queued": "queued",

@@ -12,16 +12,17 @@ class Still:
 
     def __init__(self, screen: Screen, handle: Any) -> None:
         self._screen, self._handle = screen, handle
-        screen.want_layout()
-        screen.runner.host.call(self._join)
+        if not screen.runner.host.is_lost():
+            screen.want_layout()
+            screen.runner.host.call(self._join)
 
     def _join(self) -> None:
         self._screen.panels.append(self)
         self._screen.changed()
 
-    def publish(self) -> bool:
+    def publish(self) -> int:
         """There is no live view."""
-        return False
+        return 0
 
     def publish_twin(self) -> None:
         """Renew the twin."""

@@ -14,11 +14,14 @@ from typing import Any
 
 from flownb.core.graph import short
 from flownb.core.state import RunState
-from flownb.notebook.layout import Layout
+from flownb.notebook.layout import NAME_CHARS, Layout, shorten
 from flownb.notebook.svg import twin_svg
 from flownb.notebook.viewmodel import Projection
 
+#: Ticks and answers that are listed, and steps that are named for each state.
 LAST_TICKS = 8
+LAST_NAMES = 12
+TWIN_HTML_BYTES = 30_000
 
 
 def twin_class(run_id: str) -> str:
@@ -39,52 +42,74 @@ class Twin:
         """The state in one sentence, for plain text and for the picture's description."""
         names: dict[str, list[str]] = {}
         for node, shown in zip(self._projection.graph.nodes, self._projection.nodes, strict=True):
-            names.setdefault(shown[0], []).append(" ".join(node.label.split()))
-        parts = [f"run {self._state.run_id} of {self._state.spec.name}: {self._status} at tick {self._state.seq}"]
-        for state, word in (
+            names.setdefault(shown[0], []).append(shorten(node.label, NAME_CHARS))
+        state = self._state
+        run = f"run {state.run_id} of {shorten(state.spec.name, NAME_CHARS)}"
+        parts = [f"{run}: {self._status} at tick {state.seq}"]
+        for status, word in (
             ("failed", "failed"),
             ("person", "waits for a person"),
             ("running", "running"),
             ("done", "done"),
         ):
-            if names.get(state):
-                parts.append(f"{word}: {', '.join(names[state])}")
-        if self._state.failure is not None:
-            parts.append(f"{short(self._state.failure.type)}: {self._state.failure.message}")
+            found = names.get(status, [])
+            if found:
+                more = f" and {len(found) - LAST_NAMES} more" if len(found) > LAST_NAMES else ""
+                parts.append(f"{word}: {', '.join(found[:LAST_NAMES])}{more}")
+        if state.failure is not None:
+            parts.append(f"{short(state.failure.type)}: {_cut(state.failure.message)}")
         return "; ".join(parts)
 
     def html(self) -> str:
-        state = self._state
-        words = self.words()
+        """At most 30 KB: where the picture leaves too little room, fewer ticks and answers are listed."""
         svg = twin_svg(self._projection.graph, self._layout, self._projection.nodes, self._projection.edges)
         picture = base64.b64encode(svg.encode("utf-8", "replace")).decode()
+        lines = LAST_TICKS
+        while len((html := self._html(picture, lines)).encode("utf-8", "replace")) > TWIN_HTML_BYTES and lines:
+            lines //= 2
+        return html
+
+    def _html(self, picture: str, lines: int) -> str:
+        state = self._state
         taken = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(state.at))
         rows = self._projection.rows
-        first = max(0, len(rows) - LAST_TICKS)
+        first = max(0, len(rows) - lines)
         table = "".join(
-            f"<tr><td>{first + i + 1}</td><td>{escape(f'{row[1]} {row[0]}')}</td><td>{escape(row[2])}</td>"
+            f"<tr><td>{first + i + 1}</td><td>{_text(f'{row[1]} {row[0]}')}</td><td>{_text(row[2])}</td>"
             f"<td>{row[4] or ''}</td></tr>"
             for i, row in enumerate(rows[first:])
         )
         error = (
-            f"<p><b>{escape(short(state.failure.type))}</b>: {escape(state.failure.message)}</p>"
+            f"<p><b>{_text(short(state.failure.type))}</b>: {escape(_cut(state.failure.message))}</p>"
             if state.failure
             else ""
         )
-        answers = "".join(f"<li>{escape(text)}</li>" for text in self._answers[-LAST_TICKS:])
+        answers = "".join(
+            f"<li>{escape(_cut(text))}</li>" for text in self._answers[max(0, len(self._answers) - lines) :]
+        )
         answered = f"<p>Answers</p><ul>{answers}</ul>" if answers else ""
         name = f"flownb-twin-{twin_class(state.run_id)}"
         return (
-            f'<div class="{name} {_NO_MATH}">{_style(name)}<p><b>{escape(state.spec.name)}</b> run '
+            f'<div class="{name} {_NO_MATH}">{_style(name)}<p><b>{_text(state.spec.name)}</b> run '
             f"{escape(state.run_id)} · {escape(self._status)} at tick {state.seq} · last state, taken {taken}</p>"
-            f'<div style="display:flex;flex-wrap:wrap;align-items:flex-start;gap:8px 24px"><img alt="{escape(words)}" '
-            f'src="data:image/svg+xml;base64,{picture}"><div style="flex:1 1 320px">{error}{answered}'
+            f'<div style="display:flex;flex-wrap:wrap;align-items:flex-start;gap:8px 24px">'
+            f'<img alt="{escape(self.words())}" src="data:image/svg+xml;base64,{picture}">'
+            f'<div style="flex:1 1 320px">{error}{answered}'
             "<details><summary>last ticks</summary><table><thead><tr><th>#</th><th>what</th><th>event</th>"
             f"<th>ms</th></tr></thead><tbody>{table}</tbody></table></details></div></div></div>"
         )
 
     def _repr_mimebundle_(self, **kwargs: Any) -> dict[str, str]:
         return {"text/html": self.html(), "text/plain": self.words()}
+
+
+def _cut(text: str, limit: int = 300) -> str:
+    return text if len(text) <= limit else f"{text[: limit - 1]}…"
+
+
+def _text(text: str) -> str:
+    """A few words of anybody, as HTML."""
+    return escape(shorten(text, 2 * NAME_CHARS))
 
 
 #: Names may hold dollar signs; without these classes MathJax, new and old, would set what is between two of them.

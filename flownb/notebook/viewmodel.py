@@ -6,7 +6,8 @@ what. A tick costs what it touched: steps are compared by identity, never looked
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
 from typing import Any
 
 from flownb.core import commands as c
@@ -16,6 +17,7 @@ from flownb.core.outstanding import describe
 from flownb.core.state import Delivery, RunState, StepState, is_ended, shown_status
 from flownb.core.values import Out
 
+#: The states of a node, everywhere; ticks carry the index. `common.mjs` has the same list, held by a test.
 STATES = ("idle", "queued", "running", "person", "waiting", "done", "failed", "retrying", "skipped")
 _INDEX = {name: i for i, name in enumerate(STATES)}
 
@@ -282,23 +284,31 @@ def causes(tick: t.Tick, before: RunState | None) -> list[int]:
     return [request.opened] if request is not None else []
 
 
-def queue_lines(state: RunState, inbox: Sequence[t.Tick], limit: int = 60) -> list[list[str]]:
-    """What comes next and who waits: `[[what, text], ...]`, what in next, running, queued, waiting, timer, person."""
-    lines: list[list[str]] = []
-    for tick in inbox[:limit]:
+def queue_lines(state: RunState, inbox: Iterable[t.Tick], limit: int = 60) -> list[list[str]]:
+    """What comes next and who waits: `[[what, text], ...]`, what in next, running, queued, waiting, timer, person.
+
+    At most `limit` lines. Nothing is read beyond them: it is asked for 20 times a second, of queues of any length.
+    """
+    return list(islice(_queue_lines(state, inbox, limit // 4), limit))
+
+
+def _queue_lines(state: RunState, inbox: Iterable[t.Tick], each: int) -> Iterator[list[str]]:
+    """The lines; of the inbox, and of each step's running and queued deliveries, at most `each`."""
+    steps = state.spec.steps
+    for tick in islice(inbox, each):
         kind, name, event, _ = caption(tick, state)
-        lines.append(["next", " ".join(filter(None, (name, kind, event)))])
-    for spec, step in zip(state.spec.steps, state.steps, strict=True):
-        held = (("running", list(step.active.values())), ("queued", list(step.queue)[: limit // 4]))
-        for word, deliveries in held:
-            lines += [[word, f"{spec.name} · {describe(d.out)}"] for d in deliveries[: limit // 4]]
+        yield ["next", " ".join(filter(None, (name, kind, event)))]
+    for spec, step in zip(steps, state.steps, strict=True):
+        for delivery in islice(step.active.values(), each):
+            yield ["running", f"{spec.name} · {describe(delivery.out)}"]
+        for delivery in islice(step.queue, each):
+            yield ["queued", f"{spec.name} · {describe(delivery.out)}"]
     for request in state.requests.values():
-        name = state.spec.steps[request.step].name if request.step >= 0 else "start"
-        lines.append(["person", f"{name} asks {short(request.question.key)}"])
+        name = steps[request.step].name if request.step >= 0 else "start"
+        yield ["person", f"{name} asks {short(request.question.key)}"]
     for timer in state.timers.values():
         if timer.kind == "sleep":
-            lines.append(["timer", f"{state.spec.steps[timer.step].name} sleeps"])
-    return lines[:limit]
+            yield ["timer", f"{steps[timer.step].name} sleeps"]
 
 
 def counts_line(projection: Projection, state: RunState) -> str:

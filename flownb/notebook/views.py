@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import weakref
 from html import escape
 from typing import Any
 
@@ -16,14 +17,44 @@ from flownb.notebook.panel import RunPanel
 from flownb.notebook.screen import Screen
 from flownb.notebook.still import Still
 from flownb.notebook.svg import twin_svg
+from flownb.notebook.table import TickTable
 from flownb.run import Run
 
 _display: Any = ipython.display
 
-#: Panels shown by a cell, by its id: (execution, panels). Running the cell again closes them.
-_by_cell: dict[str, tuple[str, list[RunPanel]]] = {}
-#: Runs of one cell that show a panel by themselves; a loop of a thousand runs shows no thousand panels.
+#: Runs of one execution of a cell that show themselves; a loop of a thousand runs shows no thousand panels.
 PANELS_A_CELL = 3
+#: Panels of earlier executions that stay open where the front end does not say which cell it runs.
+PANELS_UNNAMED = 3
+
+
+class _Cell:
+    """What one cell shows. A panel lives until its cell is run again, or until somebody closes it; its run as long.
+
+    Held weakly: an open panel is held by its comm, a closed one and its run by nobody.
+    """
+
+    def __init__(self) -> None:
+        #: Oldest first.
+        self.panels: list[weakref.ref[RunPanel]] = []
+        self.execution = ""
+        #: Runs that showed themselves in this execution.
+        self.shown = 0
+
+    def begin(self, execution: str, *, keep: int) -> None:
+        """The cell is executed; of the panels of earlier executions only the newest `keep` stay."""
+        if execution == self.execution:
+            return
+        self.execution, self.shown = execution, 0
+        still = [panel for ref in self.panels if (panel := ref()) is not None and not panel.closed]
+        cut = max(0, len(still) - keep)
+        for panel in still[:cut]:
+            panel.close()
+        self.panels = [weakref.ref(panel) for panel in still[cut:]]
+
+
+#: By the cell's id; one for all that is shown where no cell is named: by some front ends, and in widgets' callbacks.
+_by_cell: dict[str, _Cell] = {}
 
 
 class FlowViews:
@@ -46,6 +77,10 @@ class FlowViews:
     def to_mermaid(self) -> str:
         """The graph in Mermaid's language."""
         return to_mermaid(self._graph())
+
+    def __call__(self) -> Picture:
+        """The graph as a cell's output."""
+        return self.graph()
 
     def graph(self) -> Picture:
         """The graph as a cell's output."""
@@ -98,7 +133,7 @@ class RunViews:
 
     def graph(self) -> Picture:
         """The graph with the present states, as a static picture."""
-        screen = self.screen
+        screen = self.screen.wait()
         if screen.layout is None:
             screen.layout = lay_out(screen.projection.graph)
         twin = screen.twin()
@@ -106,6 +141,14 @@ class RunViews:
             twin_svg(screen.projection.graph, screen.layout, screen.projection.nodes, screen.projection.edges),
             twin.words(),
         )
+
+    def stepper(self) -> None:
+        """Show the panel open, with its buttons for stepping."""
+        self(full=True)
+
+    def ticks(self) -> TickTable:
+        """The ticks so far as a plain table, the last 1000 of them."""
+        return TickTable(self.screen.wait().projection.rows)
 
     def show(self, *, full: bool = False) -> None:
         """Show the panel, unless it is the last expression of the cell that shows it already."""
@@ -122,8 +165,9 @@ class RunViews:
         if not kernel.is_cell(message):
             return
         execution = str(message["header"]["msg_id"])
-        shown = _by_cell.get(kernel.cell_key(message))
-        if shown is not None and shown[0] == execution and len(shown[1]) >= PANELS_A_CELL:
+        cell = _cell(message)
+        cell.shown += 1
+        if cell.shown > PANELS_A_CELL:
             self._shown_in.add(execution)
             text = f"run {self._run.run_id} of {self._run._runner.state.spec.name}: run.view() shows its panel"
             _display({"text/plain": text}, raw=True)
@@ -137,8 +181,9 @@ class RunViews:
         if not kernel.has_front_end():
             self._show_twin(screen)
             return
+        cell = _cell(message)
         panel = RunPanel(screen, compact=not full)
-        _register(kernel.cell_key(message), execution, panel)
+        cell.panels.append(weakref.ref(panel))
         _display(panel)
         panel.twin_handle = _display(screen.twin(), display_id=True)
 
@@ -161,19 +206,16 @@ class RunViews:
         return to_mermaid(self.screen.projection.graph)
 
 
-def _register(cell: str, execution: str, panel: RunPanel) -> None:
-    """Remember the panel of a cell, and close those of an earlier run of it."""
-    shown = _by_cell.get(cell)
-    if shown is None or shown[0] != execution:
-        for old in shown[1] if shown is not None else ():
-            old.close()
-        shown = _by_cell[cell] = (execution, [])
-    shown[1].append(panel)
+def _cell(message: dict[str, Any]) -> _Cell:
+    """The cell that a message executes; panels of an earlier execution of it are closed."""
+    key = kernel.cell_key(message)
+    cell = _by_cell.setdefault(key, _Cell())
+    cell.begin(str(message.get("header", {}).get("msg_id", "")), keep=0 if key else PANELS_UNNAMED)
+    return cell
 
 
 def show_at_start(run: Run[Any], *, full: bool) -> None:
     """Called by a run that begins in a kernel."""
-    kernel.route_displays()
     run.view.show_at_start(full=full)
 
 

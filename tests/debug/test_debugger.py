@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from flownb import Event, HumanResponseEvent, InputRequiredEvent, StartEvent, StopEvent, Workflow
+from flownb import Context, Event, HumanResponseEvent, InputRequiredEvent, StartEvent, StopEvent, Workflow
 from flownb.core.invariants import broken
 from flownb.core.ticks import CONTROL
 from flownb.errors import WorkflowConfigurationError, WorkflowStepDoesNotExistError
@@ -295,3 +295,69 @@ def test_repr_names_what_there_is():
     run = Count().run(run_id="repr-of-debugger")
     run.result(20)
     assert repr(run.debug).startswith("<Debugger of <Run repr-of-debugger of Count:")
+
+
+def test_impatient_steps_while_one_runs_admit_one_tick():
+    """Three clicks while a step works are three wishes for the same tick, not for two more that nobody sees pass."""
+
+    async def main() -> None:
+        go = asyncio.Event()
+        flow = Workflow[int]("slow")
+
+        @flow.step
+        async def first(ev: Begin) -> Item:
+            await go.wait()
+            return Item(no=1)
+
+        @flow.step
+        async def last(ev: Item) -> StopEvent:
+            return StopEvent(result=2)
+
+        run = flow.debug(n=1)
+        await until(lambda: run.now.running)
+        handles = [run.debug.step() for _ in range(3)]
+        seq = run.now.seq
+        go.set()
+        moments = [await handle for handle in handles]
+        await until(lambda: run.debug.inbox)
+        assert [type(tick).__name__ for tick in run.debug.ticks[seq:]].count("StepFinished") == 1
+        assert {moment.seq for moment in moments} == {run.now.seq}
+        assert not run.is_done()
+        run.cont()
+        assert await run == 2
+
+    asyncio.run(main())
+
+
+def test_a_step_of_several_adds_only_what_is_missing():
+    async def main() -> None:
+        run = Forever().debug()
+        await until(lambda: run.now.running)
+        for n in (1, 3, 2):
+            run.debug.step(n)
+            await asyncio.sleep(0)
+        await until(lambda: not run._runner.control)
+        assert run._runner.state.budget == 3
+        run.pause()  # a gate that is closed already takes the grant back
+        await until(lambda: run._runner.state.budget == 0)
+        await run.cancel()
+
+    asyncio.run(main())
+
+
+def test_running_to_what_does_not_come_ends_where_the_run_waits():
+    """A question stands in the way: the handle tells, instead of waiting for the person too."""
+    flow = Workflow("asks")
+
+    @flow.step
+    async def ask(ev: StartEvent, ctx: Context) -> StopEvent:
+        return StopEvent(result=await ctx.ask("Who?"))
+
+    run = flow.debug()
+    wait_until(lambda: len(run.debug.ticks) == 1)  # the step is started, and will not be again
+    moment = run.debug.run_to(step=ask).result(20)
+    assert (moment.status, [r[0] for r in moment.requests]) == ("waiting", [1])
+    assert run.debug.run_to(request=True).result(20).status == "paused"
+    run.answer(None, "ann")
+    run.cont()
+    assert run.result(20) == "ann"

@@ -1,0 +1,138 @@
+"""Runs on the engine's thread and their panels without a browser."""
+
+import asyncio
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from typing import Any, Literal
+
+from flownb import Context, Event, HumanResponseEvent, InputRequiredEvent, StartEvent, StopEvent, Workflow, step
+from flownb.notebook.panel import RunPanel
+from tests.polling import wait_until
+
+
+class Begin(StartEvent):
+    n: int = 3
+
+
+class Item(Event):
+    no: int
+
+
+class Done(Event):
+    no: int
+
+
+class Verdict(HumanResponseEvent):
+    decision: Literal["keep", "drop"]
+    note: str = ""
+
+
+class Odd(InputRequiredEvent[Verdict]):
+    no: int
+    prefix: str = ""
+
+
+class Count(Workflow):
+    @step
+    async def split(self, ev: Begin) -> list[Item]:
+        return [Item(no=i) for i in range(ev.n)]
+
+    @step
+    async def work(self, ev: Item, ctx: Context) -> Done:
+        ctx.state.set("last", ev.no)
+        return Done(no=ev.no)
+
+    @step
+    async def join(self, ev: list[Done]) -> StopEvent:
+        return StopEvent(result=len(ev))
+
+
+class Talks(Workflow):
+    """One step that prints and writes the state."""
+
+    @step
+    async def work(self, ev: Begin, ctx: Context) -> StopEvent:
+        print("working on", ev.n)
+        ctx.state.set("last", ev.n)
+        return StopEvent(result=ev.n)
+
+
+class Review(Workflow):
+    """Asks for `n` verdicts at once."""
+
+    @step
+    async def split(self, ev: Begin) -> list[Item]:
+        return [Item(no=i) for i in range(ev.n)]
+
+    @step(num_workers=8)
+    async def ask(self, ev: Item, ctx: Context) -> Done:
+        await ctx.ask(Odd(no=ev.no))
+        return Done(no=ev.no)
+
+    @step
+    async def join(self, ev: list[Done]) -> StopEvent:
+        return StopEvent(result=len(ev))
+
+
+class YesNo(Workflow):
+    @step
+    async def ask(self, ev: Begin, ctx: Context) -> StopEvent:
+        return StopEvent(result=await ctx.ask("Sure?", bool))
+
+
+class Hangs(Workflow):
+    @step
+    async def hang(self, ev: Begin) -> StopEvent:
+        await asyncio.Event().wait()
+        return StopEvent()
+
+
+class Page:
+    """Stands for a view in a browser: sends messages, keeps those that come down."""
+
+    def __init__(self, panel: RunPanel, name: str = "view-1") -> None:
+        self.panel, self.name, self.id = panel, name, 0
+        self.got: list[dict[str, Any]] = []
+        panel.view.send = lambda content, buffers=None: self.got.append(content)
+
+    def post(self, kind: str, **more: Any) -> int:
+        self.id += 1
+        self.again(kind, self.id, **more)
+        return self.id
+
+    def again(self, kind: str, number: Any, **more: Any) -> None:
+        message = {"kind": kind, "run": "", "view": self.name, "id": number, **more}
+        self.panel._on_message(self.panel.view, message, [])
+
+    def reply(self, number: int) -> dict[str, Any]:
+        """The answer to a message, waited for."""
+        wait_until(lambda: any(m.get("of") == number for m in list(self.got)))
+        return next(m for m in list(self.got) if m.get("of") == number)
+
+    def ask(self, kind: str, **more: Any) -> dict[str, Any]:
+        return self.reply(self.post(kind, **more))
+
+    def of_kind(self, kind: str) -> list[dict[str, Any]]:
+        return [m for m in list(self.got) if m["kind"] == kind]
+
+
+def on_engine(run: Any, call: Callable[[], Any] = lambda: None) -> Any:
+    """The value of a call made on the run's host; what was posted before it is done by then."""
+    found: list[Any] = []
+    run._runner.host.call(lambda: found.append(call()))
+    wait_until(lambda: found)
+    return found[0]
+
+
+@contextmanager
+def panel_of(run: Any, *, compact: bool = False) -> Generator[tuple[RunPanel, Page], None, None]:
+    """A panel of a run, joined, and closed at the end; the run is cancelled if it still lives."""
+    panel = RunPanel(run.view.screen, compact=compact)
+    page = Page(panel)
+    on_engine(run)
+    try:
+        yield panel, page
+    finally:
+        panel.close()
+        run.cancel()
+        on_engine(run)
