@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 from flownb.defaults import options
 from flownb.errors import NobodyToAnswer, WrongLoop
-from flownb.runtime.host import in_kernel
+from flownb.runtime.host import has_front_end, in_kernel, kernel_message
+from flownb.runtime.interrupts import interrupts
 from flownb.runtime.pending import tell_loop
 
 if TYPE_CHECKING:
@@ -63,19 +64,37 @@ async def _in_script(run: Run[Any], over: asyncio.Future[None]) -> None:
 
 
 async def _in_cell(run: Run[Any], over: asyncio.Future[None]) -> None:
-    """In slices, so that the interrupt button is noticed within one."""
+    """In slices, so that the interrupt button is noticed within one. Any other cancellation (a `wait_for`, a task
+    that is cancelled) only ends this wait and leaves the run alone."""
     headless = is_headless()
+    interrupts.begin()
+    # The kernel cancels in the round of its loop after the signal, so one of the last slice may still be meant.
+    before = now = interrupts.count
     try:
         while not over.done():
             await asyncio.wait({over}, timeout=HEARTBEAT_S)
+            interrupts.renew()
+            before, now = now, interrupts.count
             if headless and not over.done():
                 refuse_nobody(run)
     except asyncio.CancelledError:
-        said = f"The cell was interrupted; run {run.run_id!r}"
+        if interrupts.count == before:
+            raise
+        said = "goes on. Await it again to get its result."
         if cancels_on_interrupt(run):
             run.cancel("the cell was interrupted")
-            raise KeyboardInterrupt(f"{said} is cancelled.") from None
-        raise KeyboardInterrupt(f"{said} goes on. Await it again to get its result.") from None
+            said = "is cancelled."
+        if not _is_cell_itself():
+            raise  # a KeyboardInterrupt out of a task ends the loop, and with it the kernel
+        raise KeyboardInterrupt(f"The cell was interrupted; run {run.run_id!r} {said}") from None
+    finally:
+        interrupts.end()
+
+
+def _is_cell_itself() -> bool:
+    """Whether the present task runs the cell, so that IPython takes what it raises, and not a task of the cell's."""
+    task = asyncio.current_task()
+    return task is not None and getattr(task.get_coro(), "__name__", "") == "run_cell_async"
 
 
 def block_until_over(run: Run[Any], timeout: float | None) -> None:
@@ -115,8 +134,7 @@ def cancels_on_interrupt(run: Run[Any]) -> bool:
 
 def is_headless() -> bool:
     """Whether this is a kernel without a front end: nbconvert, papermill, a test of notebooks."""
-    kernel = sys.modules.get("flownb.notebook.kernel")
-    return in_kernel() and (kernel is None or not kernel.has_front_end())
+    return in_kernel() and not has_front_end(kernel_message())
 
 
 def refuse_nobody(run: Run[Any]) -> None:

@@ -5,10 +5,11 @@ from __future__ import annotations
 import asyncio
 import inspect
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from typing import Any
 
 from flownb.core.state import Request as OpenRequest
-from flownb.errors import AlreadyAnswered, RequestClosed
+from flownb.errors import AlreadyAnswered, EngineLost, RequestClosed
 from flownb.events import bases_of, key_of
 from flownb.requests import Request, answer_request
 from flownb.runtime.runner import Runner
@@ -37,7 +38,7 @@ class AnswerPolicy:
         try:
             answer = self._prepared(runner, opened)
             if answer is not NONE:
-                runner.host.loop.call_soon(self._give, runner, opened, answer)
+                runner.host.soon(self._give, runner, opened, answer)
             elif self._handler is not None:
                 self._ask(runner, opened, self._handler)
             else:
@@ -75,9 +76,9 @@ class AnswerPolicy:
         async def later() -> None:
             try:
                 self._give(runner, opened, await handler(request))
-            except asyncio.CancelledError:
-                raise
             except BaseException as error:  # as above; SystemExit would end the loop
+                if isinstance(error, asyncio.CancelledError) and task.cancelling():  # the run is over, or the loop
+                    raise
                 _note(runner, opened, error)
 
         def on_thread() -> None:
@@ -85,11 +86,12 @@ class AnswerPolicy:
                 answer = handler(request)
             except BaseException as error:  # as above
                 _note(runner, opened, error)
-            else:
+                return
+            with suppress(EngineLost):  # nobody drives the run any more
                 runner.host.call(self._give, runner, opened, answer)
 
         if inspect.iscoroutinefunction(handler):
-            task: asyncio.Task[None] = runner.host.loop.create_task(later())
+            task: asyncio.Task[None] = runner.host.loop.create_task(later(), context=runner.new_context())
             runner.questions.tasks.add(task)
             task.add_done_callback(runner.questions.tasks.discard)
         else:
@@ -97,9 +99,11 @@ class AnswerPolicy:
 
 
 def _note(runner: Runner, opened: OpenRequest, error: BaseException) -> None:
-    """The question stays open and shows why its answer did not come (R4.64)."""
+    """The question stays open and shows why its answer did not come (R4.64); on whatever thread."""
     runner.questions.errors[opened.id] = f"{type(error).__name__}: {error}"
     runner.questions.underway.discard(opened.id)
+    with suppress(EngineLost):  # nobody drives the run any more
+        runner.host.call(runner.host.soon, runner.tell)
 
 
 def _key(name: Any) -> str:

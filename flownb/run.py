@@ -357,7 +357,7 @@ class Run(Generic[R]):
         logs = self._runner.logs
         if step is not None:
             return logs[step].text() if step in logs else ""
-        return "\n".join(f"[{name}]\n{log.text()}" for name, log in list(logs.items()) if log.lines)
+        return "\n".join(f"[{name}]\n{log.text()}" for name, log in logs.copy().items() if log.lines)
 
     # -- stream
 

@@ -2,6 +2,7 @@
 
 import _thread
 import asyncio
+import signal
 import threading
 from typing import Any
 
@@ -23,20 +24,75 @@ def test_interrupting_a_cell_that_awaits_cancels_the_run_or_lets_it_go_on(on_int
     """DESIGN §6: the kernel cancels the cell's task; the cell ends with KeyboardInterrupt."""
     run: Any = Forever().with_options(host="thread", on_interrupt=on_interrupt).run()
 
-    async def cell() -> None:
+    async def run_cell_async() -> None:  # the name of IPython's
         await until(lambda: run.now.running)
-        asyncio.get_running_loop().call_later(0.02, asyncio.current_task().cancel)
+        asyncio.get_running_loop().call_later(0.02, signal.raise_signal, signal.SIGINT)
         await run
 
     said = "is cancelled" if on_interrupt == "cancel" else "goes on. Await it again"
     with pytest.raises(KeyboardInterrupt, match=said):
-        asyncio.run(cell())
+        asyncio.run(run_cell_async())
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
     if on_interrupt == "cancel":
         with pytest.raises(WorkflowCancelledByUser, match="the cell was interrupted"):
             run.result(20)
     else:
         assert run.status == "running"
         run.cancel().result(20)
+
+
+@pytest.mark.usefixtures("as_in_a_kernel")
+@pytest.mark.parametrize("way", ["wait_for", "timeout", "cancel", "gather"])
+def test_any_other_cancellation_leaves_the_run_alone(way: str):
+    """API, rule 1: to abandon a wait never touches a run."""
+    run: Any = Forever().with_options(host="thread").run()
+
+    async def wait() -> None:
+        await run
+
+    async def cell() -> None:
+        await until(lambda: run.now.running)
+        if way == "wait_for":
+            await asyncio.wait_for(run, 0.02)
+        elif way == "timeout":
+            async with asyncio.timeout(0.02):
+                await run
+        else:
+            task = asyncio.gather(wait(), wait()) if way == "gather" else asyncio.create_task(wait())
+            asyncio.get_running_loop().call_later(0.02, task.cancel)
+            await task
+
+    with pytest.raises(TimeoutError if way in ("wait_for", "timeout") else asyncio.CancelledError):
+        asyncio.run(cell())
+    assert run.status == "running"
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    run.cancel().result(20)
+
+
+@pytest.mark.usefixtures("as_in_a_kernel")
+def test_an_interrupt_long_before_is_forgotten(monkeypatch: pytest.MonkeyPatch):
+    """A wait in the background hears the interrupts of other cells too; a later cancellation is none of them."""
+    monkeypatch.setattr("flownb.awaiting.HEARTBEAT_S", 0.01)
+    run: Any = Forever().with_options(host="thread").run()
+
+    async def wait() -> None:
+        await run
+
+    async def cell() -> None:
+        task = asyncio.create_task(wait())
+        await until(lambda: run.now.running)
+        before = signal.signal(signal.SIGINT, lambda *args: None)
+        await asyncio.sleep(0.03)
+        signal.raise_signal(signal.SIGINT)
+        await asyncio.sleep(0.1)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        signal.signal(signal.SIGINT, before)
+
+    asyncio.run(cell())
+    assert run.status == "running"
+    run.cancel().result(20)
 
 
 @pytest.mark.usefixtures("as_in_a_kernel")

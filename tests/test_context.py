@@ -665,9 +665,27 @@ def test_an_ask_that_nobody_awaits_is_withdrawn_when_its_step_ends():
     async def end(ev: Row) -> StopEvent:
         return StopEvent(result="on")
 
-    run = flow.run()
-    assert run.result(20) == "on"
+    with pytest.warns(
+        RuntimeWarning, match="'work' .* ended without the answer to Question: the question is withdrawn"
+    ):
+        run = flow.run()
+        assert run.result(20) == "on"
     assert [r.status for r in run.requests.all()] == ["withdrawn"]
+
+
+def test_a_question_that_was_given_up_is_withdrawn_without_a_word():
+    """API, rule 1: to abandon a wait withdraws its question; that is no mistake."""
+
+    async def work(ev: Begin, ctx: Context) -> StopEvent:
+        try:
+            async with asyncio.timeout(0.02):
+                await ctx.ask("Well?")
+        except TimeoutError:
+            return StopEvent(result="gave up")
+        return StopEvent(result="answered")
+
+    run = one(work).run()
+    assert run.result(20) == "gave up"
 
 
 def test_only_the_asking_delivery_waits():

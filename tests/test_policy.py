@@ -1,12 +1,15 @@
 """Answers given ahead of time, and handlers that answer instead of a person (R4.63 to R4.65)."""
 
 import asyncio
+import contextvars
+import threading
 import time
 from typing import Any
 
 import pytest
 
 from flownb import Context, Event, HumanResponseEvent, InputRequiredEvent, Request, StartEvent, StopEvent, Workflow
+from flownb.runtime.capture import sink
 from tests.polling import until, wait_until
 
 
@@ -173,3 +176,65 @@ def test_answers_if_headless_are_not_used_in_a_script():
     wait_until(lambda: run.status == "waiting")
     run.answer(ok=False)
     assert run.result(20) == [False]
+
+
+def test_a_handler_that_fails_later_is_shown_when_it_happens():
+    """R4.64: whoever looks at the run is told, though no tick came."""
+    go, told = threading.Event(), []
+
+    def handler(request: Any) -> Verdict:
+        go.wait(10)
+        raise ValueError("mail server down")
+
+    run = asks().with_options(input_handler=handler).run(n=1)
+    wait_until(lambda: run.status == "waiting")
+    run._runner.listeners.append(lambda: told.append(dict(run._runner.questions.errors)))
+    go.set()
+    wait_until(lambda: told)
+    assert told[-1] == {1: "ValueError: mail server down"}
+    run.cancel().result(20)
+
+
+def test_a_handler_is_cancelled_with_its_run():
+    seen: list[str] = []
+
+    async def handler(request: Any) -> Verdict:
+        try:
+            await asyncio.sleep(60)
+        except asyncio.CancelledError:
+            seen.append("cancelled")
+            raise
+        return Verdict(ok=True)
+
+    run = asks().with_options(input_handler=handler).run(n=1)
+    wait_until(lambda: run._runner.questions.tasks)
+    run.cancel().result(20)
+    wait_until(lambda: seen == ["cancelled"])
+    wait_until(lambda: not run._runner.questions.tasks)
+    assert run._runner.questions.errors == {}
+
+
+def test_a_handler_that_is_cancelled_by_itself_leaves_the_question_open():
+    async def handler(request: Any) -> Verdict:
+        raise asyncio.CancelledError
+
+    run = asks().with_options(input_handler=handler).run(n=1)
+    wait_until(lambda: run._runner.questions.errors)
+    assert "CancelledError" in run._runner.questions.errors[1]
+    run.answer(ok=True)
+    assert run.result(20) == [True]
+
+
+def test_a_handler_sees_the_context_of_who_started_the_run():
+    """Not that of the step that asked: what it prints is no output of that step."""
+    who: contextvars.ContextVar[str] = contextvars.ContextVar("who", default="nobody")
+    seen: list[Any] = []
+
+    async def handler(request: Any) -> Verdict:
+        seen.append((who.get(), sink.get()))
+        return Verdict(ok=True)
+
+    who.set("me")
+    run = asks().with_options(input_handler=handler).run(n=1)
+    assert run.result(20) == [True]
+    assert seen == [("me", None)]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from flownb.core.state import shown_status
 from flownb.core.ticks import EventArrived, RequestAnswered, RunStarted
 from flownb.core.values import Out
-from flownb.errors import JournalConflict, NotStorable
+from flownb.errors import JournalConflict, NotStorable, WorkflowRuntimeError
 from flownb.store.journal import Append, Journal
 
 if TYPE_CHECKING:
@@ -17,8 +17,11 @@ if TYPE_CHECKING:
 #: What is acknowledged to the outside is flushed first (R1.12).
 _ACKNOWLEDGED = (RunStarted, EventArrived, RequestAnswered)
 
-#: Trying again cannot help: the run is suspended with the reason.
+#: The fault of one run, which stays: that run is suspended with the reason.
 _LASTING = (NotStorable, JournalConflict)
+
+#: The store cannot be used just now (locked, full, closed): the fault of no run.
+_UNUSABLE = WorkflowRuntimeError
 
 
 class Committer:
@@ -32,19 +35,38 @@ class Committer:
     def commit(self, runners: list[Runner]) -> None:
         """Append what each runner admitted; a run whose append fails is put back as it was (R1.16).
 
-        A group that fails is tried again run by run, so that one bad run does not hold the others.
+        If the store itself cannot be used, that goes for the whole group at once: each try of a locked file blocks
+        the thread that drives all runs. Else the group is tried again run by run, so that one bad run does not hold
+        the others.
         """
         ready = [runner for runner in runners if runner.batch]
         if not ready:
             return
         try:
             self._write(ready)
-        except Exception:
-            for runner in ready:
+        except _UNUSABLE as error:
+            self._take_back(ready, error)
+        except Exception as error:  # whatever the store raises: the turn did not happen
+            if len(ready) == 1:
+                self._take_back(ready, error)
+                return
+            for i, runner in enumerate(ready):
                 try:
                     self._write([runner])
-                except Exception as error:  # whatever the store raises: the turn did not happen
-                    runner.take_back(error, lasting=isinstance(error, _LASTING))
+                except _UNUSABLE as error:
+                    self._take_back(ready[i:], error)
+                    return
+                except Exception as error:  # as above
+                    self._take_back([runner], error)
+
+    def _take_back(self, runners: list[Runner], error: Exception) -> None:
+        lasting = isinstance(error, _LASTING) or self._is_closed()
+        for runner in runners:
+            runner.take_back(error, lasting=lasting)
+
+    def _is_closed(self) -> bool:
+        """Whether trying again cannot help, since nobody opens a closed store again."""
+        return bool(getattr(self.journal, "_closed", False))
 
     def _write(self, runners: list[Runner]) -> None:
         durable = any(runner.ended or any(type(tick) in _ACKNOWLEDGED for tick in runner.batch) for runner in runners)

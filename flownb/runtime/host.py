@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import atexit
+import contextvars
 import logging
 import sys
 import threading
@@ -27,6 +28,8 @@ class Turned(Protocol):
 
     def act(self) -> None: ...
 
+    def give_up(self, error: Exception) -> None: ...
+
     def stop_driving(self) -> None: ...
 
     def notice_loss(self) -> None: ...
@@ -39,13 +42,18 @@ LOST = (
 
 
 class Host:
-    """One event loop with the runs that it drives."""
+    """One event loop with the runs that it drives.
+
+    What it calls later runs in a clean context, never in that of whoever asked: a step that puts a tick would else
+    lend its context, and with it its log, to the turn and to every timer that is set there.
+    """
 
     def __init__(self, loop: asyncio.AbstractEventLoop, *, thread: threading.Thread | None = None) -> None:
         self.loop = loop
         self.thread = thread
         self._ident = thread.ident if thread is not None else threading.get_ident()
         self._ready: list[Turned] = []
+        self._clean = contextvars.Context()
         #: Live runs. Held here, so that a run whose handle was dropped goes on (R5.4).
         self.runners: set[Turned] = set()
 
@@ -69,37 +77,52 @@ class Host:
             fn(*args)
             return
         try:
-            self.loop.call_soon_threadsafe(fn, *args)
+            self.loop.call_soon_threadsafe(fn, *args, context=self._clean.copy())
         except RuntimeError:  # closed in between
             raise EngineLost(LOST) from None
+
+    # Each call gets a copy of the clean context: where somebody runs the loop inside one of its own callbacks
+    # (nest_asyncio), a context that is entered already could not be entered again, and the call would be lost.
+
+    def soon(self, fn: Callable[..., object], *args: Any) -> asyncio.Handle:
+        """Call in the loop's next round. On the loop's thread only."""
+        return self.loop.call_soon(fn, *args, context=self._clean.copy())
+
+    def later(self, delay_s: float, fn: Callable[..., object], *args: Any) -> asyncio.TimerHandle:
+        """Call after so many seconds. On the loop's thread only."""
+        return self.loop.call_later(delay_s, fn, *args, context=self._clean.copy())
 
     def schedule(self, runner: Turned) -> None:
         """Let a runner take part in the next turn. On the loop's thread only; once per turn."""
         if not self._ready:
-            self.loop.call_soon(self._turn)
+            self.soon(self._turn)
         self._ready.append(runner)
 
     def _turn(self) -> None:
+        """Each part is guarded on its own: a bug that one run meets must not keep the others from acting on what
+        the journal holds of them already."""
         ready, self._ready = self._ready, []
-        if len(ready) == 1:
-            runner = ready[0]
-            runner.admit()
-            store = runner.commit_key()
-            if store is not None:
-                store.commit(ready)
-            runner.act()
-            return
-        for runner in ready:
-            runner.admit()
         stores: dict[int, tuple[Any, list[Turned]]] = {}
         for runner in ready:
-            store = runner.commit_key()
-            if store is not None:
-                stores.setdefault(id(store), (store, []))[1].append(runner)
+            try:
+                runner.admit()
+                store = runner.commit_key()
+            except Exception as error:
+                runner.give_up(error)
+            else:
+                if store is not None:
+                    stores.setdefault(id(store), (store, []))[1].append(runner)
         for store, together in stores.values():
-            store.commit(together)
+            try:
+                store.commit(together)
+            except Exception as error:  # a store's own errors are dealt with there; this is a bug of ours
+                for runner in together:
+                    runner.give_up(error)
         for runner in ready:
-            runner.act()
+            try:
+                runner.act()
+            except Exception as error:
+                runner.give_up(error)
 
 
 _hosts: dict[asyncio.AbstractEventLoop, Host] = {}
@@ -114,17 +137,37 @@ def in_kernel() -> bool:
     return app is not None and bool(app.IPKernelApp.initialized())
 
 
+def kernel_message() -> dict[str, Any]:
+    """The message that the kernel works on in this context; {} outside a kernel."""
+    if not in_kernel():
+        return {}
+    kernel = getattr(sys.modules["IPython"].get_ipython(), "kernel", None)
+    return dict(kernel.get_parent() or {}) if kernel is not None else {}
+
+
 def cell() -> tuple[str, str]:
     """Id of the notebook cell that runs now, and of this execution of it; empty outside a kernel."""
-    if not in_kernel():
-        return "", ""
-    shell = sys.modules["IPython"].get_ipython()
-    kernel = getattr(shell, "kernel", None)
-    parent = kernel.get_parent() if kernel is not None else {}
-    header = parent.get("header", {})
+    message = kernel_message()
+    header = message.get("header", {})
     if header.get("msg_type") != "execute_request":
         return "", ""
-    return str(parent.get("metadata", {}).get("cellId", "")), f"{header.get('date', '')} {header.get('msg_id', '')}"
+    return str(message.get("metadata", {}).get("cellId", "")), f"{header.get('date', '')} {header.get('msg_id', '')}"
+
+
+#: Sessions (front ends) whose widgets said hello: proof that somebody looks.
+hellos: set[str] = set()
+
+
+def has_front_end(message: dict[str, Any]) -> bool:
+    """Whether a person may look: the request allows input, or a widget said hello to its session before.
+
+    nbconvert, papermill and nbval execute with input forbidden.
+
+    Args:
+        message: What the kernel works on: `kernel_message()`.
+    """
+    session = str(message.get("header", {}).get("session", ""))
+    return bool(message.get("content", {}).get("allow_stdin")) or (session != "" and session in hellos)
 
 
 def host_for(wish: str) -> Host:

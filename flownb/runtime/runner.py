@@ -15,7 +15,6 @@ from msgspec.structs import replace
 
 from flownb.core import commands as c
 from flownb.core.gate import is_beaten, is_control
-from flownb.core.history import History
 from flownb.core.life import first_state
 from flownb.core.outstanding import is_quiet
 from flownb.core.reduce import reduce
@@ -31,6 +30,7 @@ from flownb.core.ticks import (
     StateWritten,
     StepFailed,
     StepFinished,
+    StepsGranted,
     Tick,
     TimerFired,
 )
@@ -41,7 +41,9 @@ from flownb.events import RequestClosedEvent
 from flownb.runtime import capture
 from flownb.runtime.clock import Clock, Handle
 from flownb.runtime.commit import Committer
+from flownb.runtime.copying import copied
 from flownb.runtime.host import LOST, Host
+from flownb.runtime.past import Past
 from flownb.runtime.pending import Pending
 from flownb.runtime.questions import Questions
 from flownb.runtime.results import out_of, value_out
@@ -137,7 +139,7 @@ class Runner:
         self.quiet_output = quiet_output
         #: The journal, in memory; with a store it is there too.
         self.ticks: list[AnyTick] = []
-        self.history = History(self.ticks)
+        self.history = Past(self.ticks)
         self.state: RunState = first_state(started)
         self.control: list[AnyTick] = [started]
         self.inbox: deque[AnyTick] = deque()
@@ -189,9 +191,13 @@ class Runner:
         return self._user
 
     def set_first_state(self, values: Mapping[str, Any]) -> None:
-        """The user's state before the first step; it stands in the first tick."""
-        started = self.control.pop(0)
-        self.control.append(replace(started, state={name: value_out(value) for name, value in values.items()}))
+        """The user's state before the first step; it stands in the first tick.
+
+        Raises:
+            NotStorable: The journal cannot hold one of the values.
+        """
+        state = {name: self.checked(value_out(copied(value))) for name, value in values.items()}
+        self.control[0] = replace(self.control[0], state=state)
 
     def launch(self) -> None:
         """Begin to drive."""
@@ -219,6 +225,16 @@ class Runner:
             elif isinstance(tick, GateOpened):
                 gate = tuple(reason for reason in gate if reason != tick.reason)
         return gate
+
+    def granted(self) -> int:
+        """How many ticks may pass the closed gate once the control ticks that arrived are in; on the loop's thread."""
+        n = self.state.budget
+        for tick in self.control:
+            if isinstance(tick, StepsGranted):
+                n += tick.n
+            elif isinstance(tick, GateClosed):
+                n = 0
+        return n
 
     # -- arriving
 
@@ -253,8 +269,16 @@ class Runner:
         self.post(tick)
 
     def user_view(self) -> dict[str, Out]:
-        """The user's state with the writes that are on their way."""
-        return self.user.over(self.state.user) if self._user is not None else self.state.user
+        """The user's state with the writes that are on their way; on whatever thread."""
+        while True:
+            state = self.state
+            if self._user is None:
+                return state.user
+            user = self._user.over(state.user)
+            # A write is in the state before it leaves those on their way. So if the state is still the one that was
+            # read, none was missed between the two looks.
+            if self.state is state:
+                return user
 
     def _wake_up(self) -> None:
         if not self._queued and not self.suspended:
@@ -306,7 +330,12 @@ class Runner:
 
     def _check_stops(self, seen: _Seen) -> None:
         for entry in list(self.stops):
-            if entry[0](*seen):
+            try:
+                is_hit = entry[0](*seen)
+            except Exception:  # as an observer: it cannot stop a run by its own fault
+                _log.exception("a stop of run %s failed at tick %s", self.run_id, seen[2].seq)
+                is_hit = False
+            if is_hit:
                 self.stops.remove(entry)
                 close = GateClosed(seen[2].at, "breakpoint")
                 if seen[2].status not in ENDED:
@@ -342,7 +371,7 @@ class Runner:
         delay = BACKOFF_S[min(self._failures, len(BACKOFF_S) - 1)]
         self._failures += 1
         self._queued = True
-        self.host.loop.call_later(delay, self._again)
+        self.host.later(delay, self._again)
         self.tell()
 
     def _again(self) -> None:
@@ -363,7 +392,7 @@ class Runner:
                 return
             hits, self._hits = self._hits, []
             for (_, told), _close in hits:
-                told(True)
+                self._tell_one(told, True)
             self.tell()
             if self.ended:
                 self._finish()
@@ -400,7 +429,13 @@ class Runner:
         """Something changed."""
         if self.listeners:
             for listener in tuple(self.listeners):
-                listener()
+                self._tell_one(listener)
+
+    def _tell_one(self, listener: Callable[..., None], *args: Any) -> None:
+        try:
+            listener(*args)
+        except Exception:  # as an observer: the others hear of it, and the run goes on
+            _log.exception("a listener of run %s failed at tick %s", self.run_id, self.state.seq)
 
     # -- acting on commands
 
@@ -415,9 +450,13 @@ class Runner:
         worker = Worker(self, d, self.definition.steps[d.step])
         self.workers[d.id] = worker
         try:
-            worker.begin(self._context.copy())
+            worker.begin(self.new_context())
         except Exception as error:
             worker.lose(f"{type(error).__name__}: {error}")
+
+    def new_context(self) -> contextvars.Context:
+        """For code of the user: as it was where the run was started."""
+        return self._context.copy()
 
     def _wake(self, command: c.WakeStep) -> None:
         worker = self.workers.get(command.delivery.id)
@@ -495,12 +534,21 @@ class Runner:
         self.error, self.trace = error, error.__traceback__
         self._put_down()
         self.tell()
-        self.host.loop.call_soon(self._end_badly, error)
+        self.host.soon(self._end_badly, error)
+
+    def give_up(self, error: Exception, where: str = "") -> None:
+        """A bug of ours was met in a turn: what of it is not in the journal did not happen, and nobody goes on."""
+        if self.suspended or self.end.done():
+            _log.error("run %s failed after its end", self.run_id, exc_info=error)
+            return
+        if self.batch:
+            self._undo()
+        self._suspend(error, where)
 
     def _drop_stops(self) -> None:
         stops, self.stops = self.stops, []
         for _, told in stops:
-            told(False)
+            self._tell_one(told, False)
 
     def _end_badly(self, error: BaseException) -> None:
         self._drop_stops()
@@ -531,6 +579,9 @@ class Runner:
         workers, self.workers = self.workers, {}
         for worker in workers.values():
             worker.stop()
+        if self._questions is not None and not self.host.is_lost():
+            for task in tuple(self._questions.tasks):
+                task.cancel()
         capture.end()
 
     # -- output of steps
@@ -538,9 +589,8 @@ class Runner:
     def log(self, step: str) -> capture.StepLog:
         """The log of one step."""
         found = self.logs.get(step)
-        if found is None:
-            found = self.logs[step] = capture.StepLog()
-        return found
+        # Threads may ask at the same moment: all get the log that was there first.
+        return self.logs.setdefault(step, capture.StepLog()) if found is None else found
 
 
 _ACTIONS: dict[type[c.Command], Callable[[Runner, Any], None]] = {

@@ -30,19 +30,33 @@ class ThreadPool:
         self._made = 0
 
     def submit(self, job: Callable[[], None]) -> None:
-        """Run a job as soon as a thread is free. What a job raises is only logged."""
+        """Run a job as soon as a thread is free. What a job raises is only logged.
+
+        Raises:
+            RuntimeError: The system gives no more threads; the job will not be run.
+        """
         with self._changed:
             self._jobs.append(job)
             if self._idle >= len(self._jobs):
                 self._changed.notify()
-            else:
+                return
+            try:
                 self._grow()
+            except BaseException:
+                self._jobs.pop()
+                raise
 
     def _grow(self) -> None:
+        """One more thread, if a job waits for it and the limit allows it.
+
+        Raises:
+            RuntimeError: The system gives no more threads.
+        """
         if self._jobs and self._working + self._idle < self._limit:
+            thread = threading.Thread(target=self._run, name=f"{self._name}-{self._made + 1}", daemon=True)
+            thread.start()  # it cannot take a job yet: the caller holds the lock
             self._made += 1
             self._idle += 1  # it counts as idle until it takes its first job
-            threading.Thread(target=self._run, name=f"{self._name}-{self._made}", daemon=True).start()
 
     def _run(self) -> None:
         while True:
@@ -79,7 +93,10 @@ class _Waiting:
     def __enter__(self) -> None:
         with self._pool._changed:
             self._pool._working -= 1
-            self._pool._grow()
+            try:
+                self._pool._grow()
+            except RuntimeError:  # the job is queued, and goes to the next thread that is free
+                _log.exception("no thread could be added to %s", self._pool._name)
 
     def __exit__(self, *exc: object) -> None:
         with self._pool._changed:

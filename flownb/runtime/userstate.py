@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+
 from flownb.core.ticks import StateWritten
 from flownb.core.values import Out
 from flownb.runtime.turns import Turns
@@ -13,19 +15,27 @@ class UserState:
     def __init__(self) -> None:
         #: Put and not admitted yet, by the identity of their changes: a tick that waited is stamped anew.
         self._writes: dict[int, StateWritten] = {}
+        self._lock = threading.Lock()
         #: Edits come one after the other.
         self.edits = Turns()
 
     def put(self, tick: StateWritten) -> None:
-        self._writes[id(tick.changes)] = tick
+        with self._lock:
+            self._writes[id(tick.changes)] = tick
 
     def admitted(self, tick: StateWritten) -> None:
-        self._writes.pop(id(tick.changes), None)
+        with self._lock:
+            self._writes.pop(id(tick.changes), None)
 
     def over(self, user: dict[str, Out]) -> dict[str, Out]:
         """The journalled state with the writes on top."""
-        for tick in tuple(self._writes.values()):
-            user = {**user, **tick.changes}
+        with self._lock:
+            writes = tuple(self._writes.values())
+        if not writes:
+            return user
+        user = dict(user)
+        for tick in writes:
+            user.update(tick.changes)
             for name in tick.dropped:
                 user.pop(name, None)
         return user

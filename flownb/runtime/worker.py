@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import warnings
 from collections.abc import Callable
 from contextvars import Context
 from typing import TYPE_CHECKING, Any
 
 from flownb.core.state import Delivery, Wake
-from flownb.core.ticks import StepFailed, StepFinished, WaitOpened, WaitWithdrawn
+from flownb.core.ticks import Ask, StepFailed, StepFinished, WaitOpened, WaitWithdrawn
 from flownb.definition import Step
 from flownb.definition.steps import arguments
 from flownb.errors import AttemptOver, EngineLost, StepFailure, StepLost
@@ -18,7 +19,7 @@ from flownb.runtime.results import delivered, failure_of, outs_of, user_part
 from flownb.runtime.threads import pool
 
 if TYPE_CHECKING:
-    from flownb.core.ticks import Ask, Sleep
+    from flownb.core.ticks import Sleep
     from flownb.runtime.runner import Runner
 
 #: How long a task that somebody else cancelled waits before that counts as the step's failure: if the loop is
@@ -29,7 +30,7 @@ SHUTDOWN_S = 0.1
 class Worker:
     """One start of one delivery. Everything that it says carries its start number; `fenced`, it says nothing more."""
 
-    __slots__ = ("delivery", "fenced", "marks", "number", "returned", "runner", "step", "task")
+    __slots__ = ("asked", "delivery", "fenced", "marks", "number", "returned", "runner", "step", "task")
 
     def __init__(self, runner: Runner, delivery: Delivery, step: Step) -> None:
         self.runner = runner
@@ -41,6 +42,8 @@ class Worker:
         self.returned = False
         #: Open waits by their mark.
         self.marks: dict[int, Pending[Any]] | None = None
+        #: Its open questions that nobody gave up, in words, by their mark.
+        self.asked: dict[int, str] | None = None
         self.number = 0
 
     def begin(self, context: Context) -> None:
@@ -68,6 +71,8 @@ class Worker:
             outs, fan = outs_of(result, self.step, runner.definition, now)
             if outs and runner.committer is not None:
                 runner.checked(*outs)
+            if self.asked and not self.fenced:
+                self._warn_of_questions(self.asked)
         except AttemptOver:
             return
         except BaseException as error:  # whatever a step raises; only the engine's own cancel is none of its failures
@@ -81,7 +86,7 @@ class Worker:
     def _failed_async(self, error: BaseException) -> None:
         task = self.task
         if isinstance(error, asyncio.CancelledError) and task is not None and task.cancelling():
-            self.runner.host.loop.call_later(SHUTDOWN_S, self._fail, error)
+            self.runner.host.later(SHUTDOWN_S, self._fail, error)
         else:
             self._fail(error)
 
@@ -93,6 +98,8 @@ class Worker:
             outs, fan = outs_of(result, self.step, runner.definition, now)
             if outs and runner.committer is not None:
                 runner.checked(*outs)
+            if self.asked and not self.fenced:
+                self._warn_of_questions(self.asked)
         except AttemptOver:
             return
         except BaseException as error:  # also SystemExit: it would end the thread without a word
@@ -100,6 +107,15 @@ class Worker:
             return
         self.returned = True
         self._hand_in(self._finish, StepFinished(now, self.step.name, d.id, d.start, outs, fan))
+
+    def _warn_of_questions(self, asked: dict[int, str]) -> None:
+        """Raises, where warnings are errors; the step has then failed."""
+        warnings.warn(
+            f"Step {self.step.name!r} of run {self.runner.run_id!r} ended without {' and '.join(asked.values())}: "
+            "the question is withdrawn. Await what ctx.ask(...) gives, or call .result() on it in a def step.",
+            RuntimeWarning,
+            stacklevel=2,
+        )
 
     def _hand_in(self, take: Callable[[Any], None], what: Any) -> None:
         try:
@@ -149,8 +165,14 @@ class Worker:
         if self.fenced or self.returned:
             raise AttemptOver(f"The attempt of step {self.step.name!r} is over; nothing that it still does counts.")
 
-    def wait(self, what: str, wait: Sleep | Ask) -> Pending[Any]:
-        """Open a wait; the handle ends with its `Outcome`."""
+    def wait(self, what: str, wait: Sleep | Ask, answer: Any = None) -> tuple[int, Pending[Any]]:
+        """Open a wait: its mark, and a handle that ends with its `Outcome`.
+
+        Args:
+            what: A few words for errors.
+            wait: What is waited for.
+            answer: Of a question in words: the type that answers it.
+        """
         self.check()
         self.number += 1
         mark = self.number
@@ -159,16 +181,21 @@ class Worker:
         if self.marks is None:
             self.marks = {}
         self.marks[mark] = pending
+        if isinstance(wait, Ask):
+            self.asked = {**(self.asked or {}), mark: what}
+        if answer is not None:  # before the question can be open: the loop may be quicker than this thread
+            runner.questions.asked_types[d.id, mark] = answer
         runner.post(WaitOpened(runner.clock.now(), self.step.name, d.id, d.start, mark, wait))
-        return pending
+        return mark, pending
 
     def _give_up(self, mark: int) -> None:
         """The step's code waits no longer; on any thread."""
         task, host = self.task, self.runner.host
+        self._forget_question(mark)
         try:
             if task is not None and task.cancelling():
                 # By the step's own `asyncio.timeout`, or because the loop is shutting down: see SHUTDOWN_S.
-                host.call(host.loop.call_later, SHUTDOWN_S, self._withdraw, mark)
+                host.call(host.later, SHUTDOWN_S, self._withdraw, mark)
             else:
                 host.call(self._withdraw, mark)
         except EngineLost:  # the wait stays in the run's state
@@ -184,7 +211,12 @@ class Worker:
         for wake in wakes:
             pending = self.marks.pop(wake.mark, None) if self.marks else None
             if pending is not None:
+                self._forget_question(wake.mark)
                 pending.resolve(wake.outcome)
+
+    def _forget_question(self, mark: int) -> None:
+        if self.asked is not None:
+            self.asked.pop(mark, None)
 
     def take_output(self, text: str) -> bool:
         """What the step prints goes to its log; in a kernel to that alone."""

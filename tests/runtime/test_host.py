@@ -1,6 +1,7 @@
 """Which loop drives a run, and the turn in which all runs of a loop go on together."""
 
 import asyncio
+import contextvars
 import gc
 import subprocess
 import sys
@@ -15,7 +16,9 @@ import pytest
 from flownb import StartEvent, StopEvent, Store, Workflow, step
 from flownb.errors import EngineLost, WorkflowConfigurationError, WrongLoop
 from flownb.runtime import host as hosts
+from flownb.runtime.capture import sink
 from flownb.runtime.commit import Committer
+from flownb.runtime.runner import Runner
 from tests.polling import until, wait_until
 from tests.runtime.flows import Asks, Count, CountingJournal, Forever, Item, Plain
 
@@ -362,3 +365,67 @@ with runner:
         [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, timeout=60, check=False
     )
     assert done.stdout.strip() == "[0, 1, 2, 3] [0, 1, 2, 3]", done.stderr
+
+
+def test_the_turn_runs_in_no_steps_context():
+    """Else what is set and printed there would belong to the step that happened to put the first tick."""
+    seen: list[Any] = []
+    own: contextvars.ContextVar[str] = contextvars.ContextVar("own", default="clean")
+
+    async def main() -> None:
+        own.set("of the caller")
+
+        def look() -> None:
+            seen.append((sink.get(), own.get()))
+            host.later(0.001, lambda: seen.append((sink.get(), own.get())))
+
+        run = Count().run(n=5)
+        host = run._runner.host
+        run._runner.listeners.append(look)
+        run._runner.observers.append(lambda *args: look())
+        assert await run == [0, 1, 2, 3, 4]
+        await until(lambda: len(seen) % 2 == 0 and len(seen) > 20)
+
+    asyncio.run(main())
+    assert set(seen) == {(None, "clean")}
+
+
+def test_a_run_whose_turn_meets_a_bug_does_not_keep_the_others_from_acting(monkeypatch: pytest.MonkeyPatch):
+    """Their ticks are in the journal already; nobody would ever act on them."""
+    flow = Count()
+
+    async def main() -> None:
+        bad, *good = [flow.run() for _ in range(4)]
+        monkeypatch.setattr(Runner, "_finish", fails_for(bad, Runner._finish))
+        assert await asyncio.gather(*good) == [[0, 1, 2]] * 3
+        with pytest.raises(ZeroDivisionError):
+            await bad
+        worse, *more = [flow.run() for _ in range(4)]
+        monkeypatch.setattr(Runner, "admit", fails_for(worse, Runner.admit))
+        assert await asyncio.gather(*more) == [[0, 1, 2]] * 3
+        with pytest.raises(ZeroDivisionError):
+            await worse
+        assert worse.status == "suspended"
+
+    def fails_for(run: Any, real: Any) -> Any:
+        def method(runner: Runner) -> None:
+            if runner is run._runner:
+                raise ZeroDivisionError("a bug")
+            real(runner)
+
+        return method
+
+    asyncio.run(main())
+
+
+def test_a_listener_that_raises_keeps_nobody_from_hearing(caplog: pytest.LogCaptureFixture):
+    async def main() -> None:
+        told: list[int] = []
+        run = Count().run()
+        run._runner.listeners.append(lambda: 1 / 0)
+        run._runner.listeners.append(lambda: told.append(run.now.seq))
+        assert await run == [0, 1, 2]
+        assert told[-1] == run.now.seq
+
+    asyncio.run(main())
+    assert "a listener of run" in caplog.text

@@ -1,21 +1,24 @@
 """One run being driven: the turn, what happens when a part of it fails, and the order of what arrives."""
 
 import asyncio
+import sys
 import time
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from flownb import Context, Event, StopEvent, Store, Workflow, step
 from flownb.core.invariants import broken
 from flownb.core.reduce import fold
-from flownb.core.ticks import GateClosed, RequestAnswered, StepFinished, TimerFired
-from flownb.errors import JournalConflict
+from flownb.core.ticks import GateClosed, RequestAnswered, StateWritten, StepFinished, TimerFired
+from flownb.errors import JournalConflict, NotStorable
 from flownb.runtime import runner as runners
 from flownb.runtime.commit import Committer
+from flownb.runtime.results import value_out
 from flownb.testing import ManualClock
 from tests.polling import until, wait_until
-from tests.runtime.flows import Approve, Asks, Begin, Count, CountingJournal, Item, Verdict
+from tests.runtime.flows import Approve, Asks, Begin, Count, CountingJournal, Done, Item, Verdict
 
 
 def stored(journal: Any) -> Store:
@@ -355,3 +358,87 @@ def test_no_limit_of_workers_is_none():
         return int(await Wide().run())
 
     assert asyncio.run(main()) == 40
+
+
+def test_the_first_state_is_the_runs_own_and_is_checked(tmp_path: Any):
+    rows = {"rows": [1]}
+    run = Asks().with_options(state=rows).run()
+    rows["rows"].append(2)
+    wait_until(lambda: run.state)
+    assert run.state == {"rows": [1]}
+    run.cancel().result(20)
+    with pytest.raises(NotStorable, match="object"):
+        Asks().with_options(store=tmp_path / "runs.db", state={"handle": object()}).run()
+
+
+def test_a_step_always_reads_what_it_wrote_while_ticks_are_admitted():
+    """R5.15, also on a thread, where a write may be admitted between two looks."""
+    lost: list[Any] = []
+
+    class Writes(Workflow[None]):
+        @step
+        def work(self, ev: Begin, ctx: Context) -> StopEvent:
+            for n in range(1_500):
+                ctx.state.set("n", n)
+                for _ in range(3):
+                    if ctx.state.get("n") != n:
+                        lost.append(n)
+            return StopEvent()
+
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        Writes().run().result(60)
+    finally:
+        sys.setswitchinterval(before)
+    assert lost == []
+
+
+def test_a_write_that_is_admitted_between_the_two_looks_is_seen():
+    """The same, in the one order of events that loses it if the looks are simply made one after the other."""
+    run = Asks().with_options(state={"n": 0}).run()
+    wait_until(lambda: len(run.requests) == 1)
+    runner = run._runner
+    user = runner.user
+    write = StateWritten(0.0, "ask", 1, 1, {"n": value_out(1)})
+    user.put(write)
+    over = user.over
+
+    def admitted_first(values: Any) -> Any:
+        user.over = over  # type: ignore[method-assign]
+        runner.state = replace(runner.state, user={"n": value_out(1)})
+        user.admitted(write)
+        return over(values)
+
+    user.over = admitted_first  # type: ignore[method-assign]
+    assert runner.user_view()["n"].value == 1
+    run.cancel().result(20)
+
+
+def test_the_log_of_a_step_is_one_for_all_its_threads():
+    """Threads that print their first words at the same moment lose none."""
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        for _ in range(10):
+            run = Prints().run(n=16)
+            run.result(20)
+            assert sorted(map(int, run.logs("work").split())) == list(range(16))
+            assert run.logs().startswith("[work]")
+    finally:
+        sys.setswitchinterval(before)
+
+
+class Prints(Workflow[None]):
+    @step
+    def split(self, ev: Begin) -> list[Item]:
+        return [Item(no=i) for i in range(ev.n)]
+
+    @step(num_workers=None)
+    def work(self, ev: Item) -> Done:
+        print(ev.no)
+        return Done(no=ev.no)
+
+    @step
+    def join(self, ev: list[Done]) -> StopEvent:
+        return StopEvent()

@@ -64,3 +64,47 @@ def test_a_job_that_raises_does_not_cost_a_thread(caplog: pytest.LogCaptureFixtu
     pool.submit(lambda: done.append(1))
     wait_until(lambda: done == [1])
     assert [record.levelname for record in caplog.records] == ["ERROR", "ERROR"]
+
+
+def test_a_thread_that_cannot_be_started_takes_its_job_back(monkeypatch: pytest.MonkeyPatch):
+    """The system gives no more: the caller hears of it, and the next job runs as if nothing had been."""
+    pool = ThreadPool("test")
+    done: list[str] = []
+
+    def refuse(self: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(threading.Thread, "start", refuse)
+        with pytest.raises(RuntimeError, match="can't start new thread"):
+            pool.submit(lambda: done.append("refused"))
+    assert (pool._idle, pool._working, len(pool._jobs)) == (0, 0, 0)
+    pool.submit(lambda: done.append("ran"))
+    wait_until(lambda: done == ["ran"])
+
+
+def test_a_job_that_waits_goes_on_where_no_thread_can_be_added(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+):
+    """What is queued then runs on the thread that is there, when it is free."""
+    pool = ThreadPool("test", limit=1)
+    begun, queued, done = threading.Event(), threading.Event(), []
+
+    def refuse(self: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    def waits() -> None:
+        begun.set()
+        queued.wait(10)
+        with monkeypatch.context() as patch:
+            patch.setattr(threading.Thread, "start", refuse)
+            with pool.waiting():
+                done.append("waited")
+
+    pool.submit(waits)
+    begun.wait(10)
+    pool.submit(lambda: done.append("ran"))
+    queued.set()
+    wait_until(lambda: done == ["waited", "ran"])
+    wait_until(lambda: (pool._idle, pool._working) == (1, 0))
+    assert "no thread could be added" in caplog.text
