@@ -11,6 +11,7 @@ import nbformat
 import pytest
 from nbclient import NotebookClient
 from nbclient.exceptions import CellExecutionError
+from nbconvert import HTMLExporter
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -143,3 +144,76 @@ def test_the_run_goes_on_while_a_cell_sleeps(kernel: Kernel):
     kernel.run("import time")
     shown = kernel.run("run = flow.with_options(panel='off').run(n=3)\ntime.sleep(1)\nprint(run.status)")
     assert shown == "completed\n"
+
+
+def test_c049_an_interrupted_cell_ends_its_run_and_the_next_cell_begins_anew(kernel: Kernel):
+    """Within a second; no step counts on, the interrupt is no failure that is retried, the loop lives."""
+    kernel.run(
+        """
+import asyncio, time
+counts = {"async": 0, "plain": 0}
+slow = Workflow("slow")
+@slow.step
+async def one(ev: Rows) -> None:
+    while True:
+        counts["async"] += 1
+        await asyncio.sleep(.05)
+@slow.step
+def two(ev: Rows) -> StopEvent:
+    for _ in range(4):
+        counts["plain"] += 1
+        time.sleep(.05)
+    time.sleep(1)
+    return StopEvent(result="too late")
+run = slow.run()
+"""
+    )
+    kernel.run(
+        """
+import os, signal, threading
+def interrupt():
+    global interrupted_at
+    interrupted_at = time.time()
+    os.kill(os.getpid(), signal.SIGINT)
+"""
+    )
+    with pytest.raises(CellExecutionError, match="KeyboardInterrupt"):
+        kernel.run("threading.Timer(.5, interrupt).start()\nawait run")
+    assert kernel.run("print(0 <= run.debug.ticks[-1].at - interrupted_at < 1)") == "True\n"
+    said = kernel.run("before = dict(counts); await asyncio.sleep(.3); print(run.status, counts == before)")
+    assert said.endswith("cancelled True\n")
+    assert kernel.run("print(await flow.run(n=2))").endswith("[0, 1]\n")
+
+
+def test_c089_after_a_restart_the_saved_output_and_the_store_show_the_last_state(kernel: Kernel, tmp_path: Path):
+    """A readable picture with run id and state is in the file; a new kernel reads the journal. (The page's side, where
+    old buttons do no harm, is in `tests/browser/test_job.py` and `test_kernel.py`.)"""
+    kernel.run("run = flow.run(n=2, run_id='kept')\nprint(await run)")
+    saved = [output["data"] for output in kernel.book.cells[-1].outputs if "data" in output]
+    (twin,) = [data for data in saved if "flownb-twin-" in data["text/html"]]
+    assert "run kept of kernel: completed at tick" in twin["text/plain"]
+    assert "<img alt=" in twin["text/html"] and "total" in twin["text/html"]
+
+    after = Kernel(tmp_path)
+    with after.client.setup_kernel():
+        after.run(DEFINE)
+        shown = after.run(
+            """
+from flownb.core.reduce import fold
+store = Store(".flownb/runs.db")
+state = fold(store.history("kept"))
+print([(row.run_id, row.status) for row in store.runs()], state.status, [step.done for step in state.steps])
+"""
+        )
+    assert shown == "[('kept', 'completed')] completed [1, 2, 1]\n"
+
+
+def test_c091_an_export_shows_what_the_panel_showed(kernel: Kernel):
+    """Words and a picture, no `Widget(...)`; what is in them is in `tests/notebook/test_headless.py`."""
+    kernel.run("run = flow.run(n=2, run_id='shown')\nprint(await run)")
+    kernel.run("flow.view.graph()")
+    page, _ = HTMLExporter().from_notebook_node(kernel.book)
+    assert "run shown of kernel: completed at tick" in page
+    assert "workflow kernel: split, work, total" in page
+    assert page.count("data:image/svg+xml;base64,") >= 2
+    assert "VBox(" not in page and "RunView(" not in page
