@@ -12,6 +12,10 @@ from flownb.runtime.commit import Committer
 from flownb.runtime.host import in_kernel
 from flownb.store.journal import Journal, MemoryJournal, RunRow
 
+#: How long the engine's thread waits for another process that writes, in seconds. It drives other runs and all panels
+#: meanwhile; a run that cannot write is shown as blocked and tried again.
+PATIENCE_S = 0.2
+
 _open: dict[str, Store] = {}
 
 
@@ -73,6 +77,7 @@ def _committer(place: str, unserializable: Literal["error", "live"]) -> Committe
     codec = Codec(newest, unserializable)
     path = Path(place)
     journal = open_default(path.parent, codec) if path == _default_place() else SqliteJournal(path, codec)
+    journal.set_patience(PATIENCE_S)
     return Committer(journal, codec.check if unserializable == "error" else None)
 
 

@@ -1,7 +1,9 @@
 """Stores as users open them."""
 
 import asyncio
+import sqlite3
 import threading
+import time
 from pathlib import Path
 from typing import Any
 
@@ -158,3 +160,25 @@ def test_without_a_store_live_objects_are_passed_along():
     run = flow.with_options(state={"fn": len}).run(lock=lock)
     assert run.result(20) == (lock, threading)
     assert run.state == {"fn": len, "module": threading}
+
+
+def test_a_store_that_another_process_locks_blocks_its_own_runs_alone(tmp_path: Path):
+    """R1.16: the engine's thread goes on with other runs; the blocked one is tried again and loses nothing."""
+    flow = Workflow("locked")
+
+    @flow.step
+    async def only(ev: StartEvent) -> StopEvent:
+        return StopEvent(result="done")
+
+    path = tmp_path / "runs.db"
+    Store(path).close()
+    other = sqlite3.connect(path, isolation_level=None)
+    other.execute("BEGIN IMMEDIATE")
+    blocked = flow.with_options(store=str(path)).run()
+    begun = time.monotonic()
+    assert [flow.run().result(20) for _ in range(3)] == ["done"] * 3
+    assert time.monotonic() - begun < 3
+    wait_until(lambda: blocked.status == "blocked")
+    other.execute("COMMIT")
+    other.close()
+    assert blocked.result(20) == "done"

@@ -127,6 +127,12 @@ class SqliteJournal:
             self._db.close()
             raise
 
+    def set_patience(self, seconds: float) -> None:
+        """How long calls from now on wait for another process that writes, in seconds."""
+        self._timeout_s = seconds
+        with self._lock:
+            self._db.execute(f"PRAGMA busy_timeout = {round(1000 * seconds)}")
+
     # Writing.
 
     def append(self, entries: Sequence[Append], *, durable: bool = False) -> None:

@@ -126,7 +126,7 @@ def test_the_inspector_gets_payload_state_links_and_log():
             "state": [],
             "causes": [],
             "effects": [2, 3],
-            "log": "",
+            "log": "[work]\nworking on 7\n",  # a tick that wrote nothing shows what all steps wrote
         }
         assert page.ask("detail", seq=2) == {
             "kind": "detail",
