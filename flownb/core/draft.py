@@ -40,8 +40,6 @@ class StepDraft:
 
 
 _FIELDS = RunState.__struct_fields__
-#: Fields that a draft carries as attributes of the same name.
-_CARRIED = tuple(name for name in _FIELDS if name not in ("seq", "at", "steps"))
 
 
 class Draft:

@@ -78,6 +78,17 @@ class Journal(Protocol):
     def close(self) -> None: ...
 
 
+def refuse_conflict(entry: Append, last: int) -> None:
+    """Raises JournalConflict unless the run's last tick is the one that an entry expects to follow."""
+    if last != entry.after:
+        raise JournalConflict(
+            f"Run {entry.run_id!r} is at tick {last}, not at {entry.after}: somebody else drives it.",
+            run_id=entry.run_id,
+            expected=entry.after,
+            found=last,
+        )
+
+
 class MemoryJournal:
     """Journals in this process. The model that the others are tested against."""
 
@@ -88,14 +99,7 @@ class MemoryJournal:
 
     def append(self, entries: Sequence[Append], *, durable: bool = False) -> None:
         for entry in entries:
-            last = self.last_seq(entry.run_id)
-            if last != entry.after:
-                raise JournalConflict(
-                    f"Run {entry.run_id!r} is at tick {last}, not at {entry.after}: somebody else drives it.",
-                    run_id=entry.run_id,
-                    expected=entry.after,
-                    found=last,
-                )
+            refuse_conflict(entry, self.last_seq(entry.run_id))
         for entry in filter(lambda entry: entry.ticks, entries):
             self._runs.setdefault(entry.run_id, []).extend(entry.ticks)
 

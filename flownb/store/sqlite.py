@@ -24,7 +24,6 @@ from typing import Any, Literal, TypeVar
 from flownb.core.state import ENDED
 from flownb.core.ticks import AnyTick, RunStarted
 from flownb.errors import (
-    JournalConflict,
     JournalDamaged,
     NotStorable,
     RunNotFound,
@@ -33,7 +32,7 @@ from flownb.errors import (
 )
 from flownb.store.codec import Codec
 from flownb.store.files import hide_from_git, network_type_of
-from flownb.store.journal import Append, RunRow, row_of
+from flownb.store.journal import Append, RunRow, refuse_conflict, row_of
 
 FORMAT = 1
 #: Marks the file as ours: "flow" in ASCII.
@@ -195,14 +194,7 @@ class SqliteJournal:
 
     def _refuse(self, entries: Sequence[Append]) -> None:
         for entry in entries:
-            last = self._last(entry.run_id)
-            if last != entry.after:
-                raise JournalConflict(
-                    f"Run {entry.run_id!r} is at tick {last}, not at {entry.after}: somebody else drives it.",
-                    run_id=entry.run_id,
-                    expected=entry.after,
-                    found=last,
-                )
+            refuse_conflict(entry, self._last(entry.run_id))
 
     def _tell(self, entries: Sequence[Append]) -> None:
         """Keep the table of runs true: a statement for the new ones and one for each status."""
