@@ -42,7 +42,14 @@ async def until_over(run: Run[Any]) -> None:
 
 
 async def _in_script(run: Run[Any], over: asyncio.Future[None]) -> None:
-    """Other code may hold the run and answer it, so this goes on waiting and says once what for (R4.68)."""
+    """Other code may hold the run and answer it, so this goes on waiting and says once what for (R4.68), unless it was
+    told that nobody will (R4.69)."""
+    if refuses(run, here=False):
+        while not over.done():
+            await asyncio.wait({over}, timeout=HEARTBEAT_S)
+            if not over.done():
+                refuse_nobody(run)
+        return
     if run._told_waiting:
         await over
         return
@@ -66,7 +73,7 @@ async def _in_script(run: Run[Any], over: asyncio.Future[None]) -> None:
 async def _in_cell(run: Run[Any], over: asyncio.Future[None]) -> None:
     """In slices, so that the interrupt button is noticed within one. Any other cancellation (a `wait_for`, a task
     that is cancelled) only ends this wait and leaves the run alone."""
-    headless = is_headless()
+    headless = refuses(run, here=is_headless())
     interrupts.begin()
     # The kernel cancels in the round of its loop after the signal, so one of the last slice may still be meant.
     before = now = interrupts.count
@@ -120,7 +127,7 @@ def block_until_over(run: Run[Any], timeout: float | None) -> None:
             try:
                 runner.end.result(left)
             except TimeoutError:
-                if in_kernel():  # a cell that blocks hears no clicks
+                if refuses(run, here=in_kernel()):  # a cell that blocks hears no clicks
                     refuse_nobody(run)
     except KeyboardInterrupt:
         if cancels_on_interrupt(run):
@@ -137,16 +144,24 @@ def is_headless() -> bool:
     return in_kernel() and not has_front_end(kernel_message())
 
 
+def refuses(run: Run[Any], *, here: bool) -> bool:
+    """Whether waiting for a run that asks a person raises; `here`: where nobody said what it does (R4.69)."""
+    chosen = run._settings.on_nobody
+    return here if chosen is None else bool(chosen == "error")
+
+
 def refuse_nobody(run: Run[Any]) -> None:
-    """Raises if the run waits for a person whom nobody can ask (R4.67)."""
-    questions = run._runner.questions
-    asked = [request for request in run.requests if request.number not in questions.underway]
-    if run._runner.state.status != "waiting" or not asked or len(asked) < len(run.requests):
+    """Raises if the run waits for a person whom nobody can ask (R4.67); who reads its stream may answer."""
+    requests = list(run.requests)
+    if run._runner.state.status != "waiting" or not requests or run._runner.questions.readers:
+        return
+    if any(request.number in request._runner.questions.underway for request in requests):
         return
     asks = "; ".join(
         f"{request.step} asks {request.question!r}"
-        + (f" (its answer failed: {questions.errors[request.number]})" if request.number in questions.errors else "")
-        for request in asked
+        + (f" (its answer failed: {errors[request.number]})" if request.number in errors else "")
+        for request in requests
+        for errors in [request._runner.questions.errors]
     )
     raise NobodyToAnswer(
         f"Run {run.run_id!r} waits for a person and nobody can answer here: {asks}. Give answers ahead, "

@@ -51,6 +51,10 @@ CHOICES: dict[str, tuple[str, ...]] = {
     "answers_if": ("always", "headless"),
     "unhandled": ("warn", "error", "ignore"),
     "stalled": ("error", "wait"),
+    "timeout_clock": ("active", "wall"),
+    "unserializable": ("error", "live"),
+    "on_error": ("fail", "continue"),
+    "sends": ("at_once", "on_success"),
 }
 
 

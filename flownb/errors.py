@@ -50,6 +50,10 @@ class WorkflowStalled(WorkflowRuntimeError):
     """Nobody, inside or outside, can move the run any more."""
 
 
+class Livelock(WorkflowRuntimeError):
+    """Steps caused each other without an end, and nothing from outside came between."""
+
+
 class WorkflowTimeoutError(WorkflowError, TimeoutError):
     """The run took longer than its limit."""
 
@@ -76,6 +80,13 @@ class WorkflowDone(WorkflowError):
 
 class ContextStateError(WorkflowError):
     """The run's state was used in a way that cannot work."""
+
+
+class StatePathError(ContextStateError, KeyError, ValueError):
+    """Nothing stands at a path of the state."""
+
+    def __str__(self) -> str:
+        return str(self.args[0]) if self.args else ""  # a KeyError would show its repr
 
 
 class ContextSerdeError(WorkflowError):
@@ -119,6 +130,26 @@ class StepLost(WorkflowError):
     """A step could not be started, or its worker vanished."""
 
 
+class NoRetry(WorkflowError):
+    """Raised by a step that knows that another attempt would not help: no retry policy is asked."""
+
+
+class JoinIncomplete(WorkflowError):
+    """A branch of a fan-out failed, and nobody takes its failure: the join would have a silent hole."""
+
+
+class NonDeterministic(WorkflowError):
+    """A step ran again and asked another question than the one that was answered; names both."""
+
+
+class DefinitionChanged(WorkflowError):
+    """A step with queued work is gone, or no longer takes it."""
+
+
+class WorkflowNotDefined(WorkflowError, LookupError):
+    """A run is of a workflow that this process has not defined; names it."""
+
+
 class EventOutdated(WorkflowError):
     """An event of an older definition does not fit the present class."""
 
@@ -149,6 +180,10 @@ class RequestDisposed(RequestError):
 
 class AmbiguousAnswer(RequestError):
     """Several questions are open and the answer names none."""
+
+
+class TokenTaken(RequestError):
+    """Another open question has that token."""
 
 
 class NobodyToAnswer(RequestError):

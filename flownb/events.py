@@ -11,6 +11,8 @@ from __future__ import annotations
 import datetime as dt
 import warnings
 from collections.abc import Iterator
+from contextlib import contextmanager
+from enum import StrEnum
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, NamedTuple, Self
 
 from pydantic import BaseModel, ConfigDict, PrivateAttr
@@ -171,6 +173,24 @@ class Question(InputRequiredEvent[Any], defer_build=True):
     answer: str = "str"
 
 
+class OutcomeDecision(BaseModel):
+    """What became of a step that was lost while it ran: try it again, it did its work (and returned this event, or
+    nothing), or it failed."""
+
+    decision: Literal["retry", "done", "fail"]
+    event: Any = None
+
+
+class OutcomeUnknown(InputRequiredEvent[OutcomeDecision], defer_build=True):
+    """Asked after a crash for a step with `idempotent=False`: it must not simply run again."""
+
+    step: str
+    input_event: Any
+    attempt: int = 1
+    #: When it was started, in Unix seconds.
+    started_at: float = 0.0
+
+
 class RequestClosedEvent(Event, defer_build=True):
     """A question that was returned or sent ended without an answer."""
 
@@ -195,8 +215,14 @@ class EngineEvent(Event):
 
 
 class WorkflowTimedOutEvent(EngineEvent, defer_build=True):
+    """The run took longer than its limit."""
+
+    #: The limit and what was used of it, in seconds.
     timeout: float
+    elapsed_seconds: float = 0.0
     active_steps: list[str]
+    #: Open questions, in words.
+    open_requests: list[str] = []
 
 
 class WorkflowCancelledEvent(EngineEvent, defer_build=True):
@@ -205,12 +231,22 @@ class WorkflowCancelledEvent(EngineEvent, defer_build=True):
 
 
 class WorkflowFailedEvent(EngineEvent, defer_build=True):
+    """The run failed; `step_name` is "" if the engine itself failed it."""
+
     step_name: str
+    #: `module:qualname`.
     exception_type: str
     exception_message: str
     traceback: str = ""
     attempts: int = 1
     elapsed_seconds: float = 0.0
+
+    _exception: BaseException | None = PrivateAttr(default=None)
+
+    @property
+    def exception(self) -> BaseException | None:
+        """The live exception, in the process where the step failed."""
+        return self._exception
 
 
 class WorkflowIdleEvent(EngineEvent, defer_build=True):
@@ -224,20 +260,67 @@ class UnhandledEvent(EngineEvent, defer_build=True):
 
     event_type: str
     qualified_name: str
+    #: The one step that it was sent to, if it was.
     step_name: str | None = None
+    #: Nothing moves by itself any more.
     idle: bool = False
 
 
+class StepState(StrEnum):
+    """LlamaIndex's names for what `StepStateChanged.step_state` says."""
+
+    PREPARING = "preparing"
+    RUNNING = "running"
+    NOT_RUNNING = "not_running"
+
+
 class StepStateChanged(EngineEvent, defer_build=True):
+    """A delivery, one event on its way through one step, is in another state. Types are spelled `module:qualname`."""
+
+    #: The step.
     name: str
-    step_state: str
+    #: LlamaIndex's three names: preparing (queued, retrying), running, not_running (all others).
+    step_state: Literal["preparing", "running", "not_running"]
+    #: "" while no worker runs it.
     worker_id: str = ""
+    #: Of several events at once, the first one's type; "" for an empty list. Of what it returned, likewise.
     input_event_name: str = ""
     output_event_name: str | None = None
 
+    state: Literal["queued", "running", "waiting", "retrying", "done", "failed", "cancelled"]
+    #: Of the tick that changed it.
+    seq: int
+    #: The same for all that is done with one event.
+    event_id: str
+    delivery: int
+    attempt: int = 1
+    input_events: list[str] = []
+    output_events: list[str] = []
+    #: Of a waiting one: what for.
+    waits_for: list[Literal["person", "event", "timer", "child"]] = []
+    #: Of a failed attempt, `module:qualname: message`.
+    error: str | None = None
+    #: Unix seconds; `duration` in seconds, once it finished.
+    started_at: float | None = None
+    finished_at: float | None = None
+    duration: float | None = None
+    #: When it moves by itself: its sleep's end, its deadline, its next attempt.
+    due_at: float | None = None
+    #: A breakpoint holds it back.
+    held: bool = False
+
+
+class StreamRewoundEvent(EngineEvent, defer_build=True):
+    """A delivery runs again from its top: the `written` items that it wrote to the stream before are void, and come
+    again."""
+
+    step_name: str
+    delivery: int
+    written: int
+
 
 class ProgressEvent(EngineEvent, defer_build=True):
-    """How far a step is; `total` None: unknown."""
+    """How far a delivery is, as `ctx.progress` says, or the whole run (then `step` is ""); `total` None: unknown."""
 
     done: float
     total: float | None = None
@@ -252,6 +335,20 @@ Event.__flownb_kind__ = Kind("flownb.events:Event", "event", ())
 def newest(key: str) -> type[Event] | None:
     """The class that a key means now: of a cell that was run again, the last one. None for local and unknown ones."""
     return _newest.get(key)
+
+
+@contextmanager
+def no_newer_classes() -> Iterator[None]:
+    """Classes that come into being inside (by unpickling) are no new definitions: keys mean what they meant."""
+    before = dict(_newest)
+    try:
+        yield
+    finally:
+        for key in [key for key, cls in _newest.items() if before.get(key) is not cls]:
+            if key in before:
+                _newest[key] = before[key]
+            else:
+                del _newest[key]
 
 
 def answer_of(cls: type[InputRequiredEvent[Any]]) -> Any:

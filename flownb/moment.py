@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from flownb.core.diff import user_changes
+from flownb.core.graph import short
 from flownb.core.outstanding import describe
-from flownb.core.state import Delivery, RunState, shown_status
+from flownb.core.progress import Progress, completed, progress
+from flownb.core.state import Delivery, RunState, Wait, shown_status
 from flownb.core.ticks import AnyTick
 
 
@@ -38,26 +41,36 @@ class Moment:
     @property
     def queued(self) -> dict[str, list[str]]:
         """`{step: [event, ...]}` of what waits for a worker."""
-        return self._by_step("queue")
+        return self._of("queued", lambda d: describe(d.out))
 
     @property
     def running(self) -> dict[str, list[str]]:
         """`{step: [event, ...]}` of what holds a worker."""
-        return self._by_step("active")
+        return self._of("running", lambda d: describe(d.out))
 
     @property
     def waiting(self) -> dict[str, list[str]]:
-        """`{step: [event, ...]}` of what sleeps or waits for an answer."""
-        return self._by_step("waiting")
+        """`{step: ["event: what it waits for", ...]}`."""
+        return self._of("waiting", lambda d: f"{describe(d.out)}: {waits_of(self._state, d)}")
 
-    def _by_step(self, where: str) -> dict[str, list[str]]:
+    @property
+    def retrying(self) -> dict[str, list[str]]:
+        """`{step: ["event: attempt 1 failed with ValueError", ...]}` of what is tried again later."""
+        return self._of("retrying", lambda d: f"{describe(d.out)}: {failure_of(d)}")
+
+    def _of(self, where: str, words: Callable[[Delivery], str]) -> dict[str, list[str]]:
         found: dict[str, list[str]] = {}
-        for spec, step in zip(self._state.spec.steps, self._state.steps, strict=True):
-            held = getattr(step, where)
-            deliveries: list[Delivery] = list(held.values() if where != "queue" else held)
-            if deliveries:
-                found[spec.name] = [describe(d.out) for d in deliveries]
+        for i, spec in enumerate(self._state.spec.steps):
+            said = [words(d) for d in deliveries(self._state, i, where)]
+            if said:
+                found[spec.name] = said
         return found
+
+    @property
+    def progress(self) -> Progress:
+        """How far the run was: `.done` of `.total` deliveries, and as `.label` the step that this tick completed."""
+        label = completed(self.tick, self._before, self._state) if self.tick and self._before else ""
+        return progress(self._state, label)
 
     @property
     def requests(self) -> list[tuple[int, str, Any]]:
@@ -84,3 +97,41 @@ class Moment:
         what = type(self.tick).__name__ if self.tick is not None else "before the first tick"
         busy = ", ".join(f"{name} {len(events)}" for name, events in self.running.items()) or "nothing"
         return f"<Moment {self.seq}: {what}; {self.status}, running {busy}>"
+
+
+def deliveries(state: RunState, i: int, where: str) -> Iterator[Delivery]:
+    """The deliveries of a step that are queued, running, waiting or retrying."""
+    step = state.steps[i]
+    if where == "running":
+        yield from step.active.values()
+    elif where == "queued":
+        yield from (d for d in step.waiting.values() if d.due or d.held)  # they have begun: ahead of the queue
+        yield from step.queue
+    else:
+        for d in step.waiting.values():
+            is_retrying = d.tries is not None and d.tries.timer > 0
+            if not (d.due or d.held) and is_retrying == (where == "retrying"):
+                yield d
+
+
+def waits_of(state: RunState, d: Delivery) -> str:
+    """What a waiting delivery waits for, in words."""
+    return ", ".join(_words(state, wait) for wait in d.waits.values())
+
+
+def _words(state: RunState, wait: Wait) -> str:
+    if wait.kind == "sleep":
+        return "sleeps"
+    if wait.kind == "ask":
+        return f"asks {short(state.requests[wait.ref].question.key)}"
+    if wait.kind == "event":
+        waiter = state.side.waiters[wait.ref]
+        asks = f" and asks {short(state.requests[waiter.request].question.key)}" if waiter.request else ""
+        return f"waits for {short(waiter.event)}{asks}"
+    return f"waits for child {state.side.children[wait.ref].run_id}"
+
+
+def failure_of(d: Delivery) -> str:
+    """Why a delivery is tried again, in words."""
+    failure = d.tries.failure if d.tries is not None else None
+    return f"attempt {d.attempt} failed" + (f" with {short(failure.type)}" if failure is not None else "")

@@ -1,4 +1,4 @@
-"""Answers given ahead of time: `with_options(answers=..., input_handler=...)`."""
+"""Answers given ahead of time, and who is told of questions: `with_options(answers=, input_handler=, on_request=)`."""
 
 from __future__ import annotations
 
@@ -8,10 +8,11 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import Any
 
+from flownb.answering import answer_request
 from flownb.core.state import Request as OpenRequest
 from flownb.errors import AlreadyAnswered, EngineLost, RequestClosed
 from flownb.events import bases_of, key_of
-from flownb.requests import Request, answer_request
+from flownb.requests import Request
 from flownb.runtime.runner import Runner
 from flownb.runtime.threads import pool
 
@@ -96,6 +97,47 @@ class AnswerPolicy:
             task.add_done_callback(runner.questions.tasks.discard)
         else:
             pool.submit(on_thread)
+
+
+class Notice:
+    """Tells somebody of each question that opens: a plain function (on a thread) or an async one gets the `Request`.
+
+    What it gives is no answer; what it raises is shown with the question.
+    """
+
+    def __init__(self, call: Callable[[Request[Any]], Any]) -> None:
+        self._call = call
+
+    def __call__(self, runner: Runner, opened: OpenRequest) -> None:
+        """A question was opened."""
+        call, request = self._call, Request[Any](runner, opened)
+
+        def failed(error: BaseException) -> None:
+            runner.questions.errors[opened.id] = f"on_request: {type(error).__name__}: {error}"
+            with suppress(EngineLost):  # nobody drives the run any more
+                runner.host.call(runner.host.soon, runner.tell)
+
+        async def later() -> None:
+            try:
+                await call(request)
+            except BaseException as error:  # a user's function may raise anything; SystemExit would end the loop
+                if isinstance(error, asyncio.CancelledError) and task.cancelling():
+                    raise
+                failed(error)
+
+        def on_thread() -> None:
+            try:
+                call(request)
+            except BaseException as error:  # as above
+                failed(error)
+
+        if inspect.iscoroutinefunction(call):
+            task: asyncio.Task[None] = runner.host.loop.create_task(later(), context=runner.new_context())
+            runner.questions.tasks.add(task)
+            task.add_done_callback(runner.questions.tasks.discard)
+        else:
+            context = runner.new_context()
+            pool.submit(lambda: context.run(on_thread))
 
 
 def _note(runner: Runner, opened: OpenRequest, error: BaseException) -> None:

@@ -2,10 +2,20 @@
 
 from __future__ import annotations
 
-from flownb.core.outstanding import waits_for, why_stalled
-from flownb.core.state import RunState, is_ended
-from flownb.moment import Moment
+from collections.abc import Iterator, Sequence
+from itertools import islice
+
+from flownb.core.graph import short
+from flownb.core.outstanding import describe, waits_for, why_stalled
+from flownb.core.state import Delivery, RunState, is_ended
+from flownb.core.ticks import AnyTick, BreakpointHit
+from flownb.moment import deliveries, failure_of, waits_of
 from flownb.runtime.runner import Runner
+
+#: Events that are named of each step, waits that are named of a run; the rest is counted.
+_NAMED = 8
+#: A step that runs for so long is pointed at, in seconds.
+_SLOW_S = 1.0
 
 
 class Reason(str):
@@ -17,32 +27,146 @@ class Reason(str):
         return str(self)
 
 
-def why(runner: Runner, moment: Moment) -> Reason:
-    """The reason of the present moment."""
-    state = runner.state
+def why(runner: Runner) -> Reason:
+    """The reason of the present moment (R5.39)."""
     if runner.suspended:
-        return Reason(f"Suspended: {runner.suspended}")
+        return Reason(f"Suspended{_by(runner.state)}: {runner.suspended}")
     if runner.blocked:
         return Reason(f"Blocked: the journal cannot be written ({runner.blocked}); it is tried again.")
+    said = [reason_of(runner.state, runner.clock.now(), len(runner.inbox), runner.ticks)]
+    if runner.state.side.children.n:
+        children = list((runner.children or {}).values())
+        said += [f"Child {child.run_id}: {why(child)}" for child in children if child.state.status == "waiting"]
+    return Reason(" ".join(said))
+
+
+def reason_of(state: RunState, now: float, inbox: int = 0, ticks: Sequence[AnyTick] = ()) -> str:
+    """Why a state is what it is.
+
+    Args:
+        state: It.
+        now: Unix seconds.
+        inbox: How many ticks wait before the gate.
+        ticks: Those that led to it, or the last ones, for which breakpoint was hit.
+    """
     if is_ended(state):
-        return Reason(_why_ended(state))
-    said = []
-    if state.gate:
-        waits = f"{len(runner.inbox)} ticks wait in the inbox" if runner.inbox else "the inbox is empty"
-        said.append(f"Paused ({', '.join(state.gate)}); {waits}.")
-    for word, held in (("Running", moment.running), ("Queued", moment.queued), ("Waiting", moment.waiting)):
-        if held:
-            said.append(f"{word}: " + ", ".join(f"{step} ({', '.join(e)})" for step, e in held.items()) + ".")
-    waiting = waits_for(state)
-    if waiting:
-        said.append("It waits for the outside: " + "; ".join(waiting) + ".")
-    return Reason(" ".join(said) or f"Nothing moves: {why_stalled(state)}.")
+        return _why_ended(state)
+    now = max(now, state.at)
+    said = [*_why_closed(state, inbox, ticks), *_doing(state, now), *_waiting(state)]
+    return " ".join(said) or f"Nothing moves: {why_stalled(state)}."
+
+
+def _by(state: RunState) -> str:
+    return f" by {state.by}" if state.by else ""
 
 
 def _why_ended(state: RunState) -> str:
-    if state.status == "failed" and state.failure is not None:
+    failure = state.failure
+    if state.status == "failed" and failure is not None:
         where = state.spec.steps[state.failed_step].name if state.failed_step >= 0 else "the engine"
-        return f"Failed at tick {state.seq} in {where}: {state.failure.type}: {state.failure.message}"
+        return f"Failed at tick {state.seq} in {where}: {failure.type}: {failure.message}"
+    if state.status == "timed_out" and failure is not None:
+        return f"Timed out at tick {state.seq}: {failure.message}"
     if state.status == "cancelled":
-        return f"Cancelled{' by ' + state.by if state.by else ''}: {state.reason or 'no reason given'}."
-    return f"Completed at tick {state.seq}."
+        return f"Cancelled{_by(state)}: {state.reason or 'no reason given'}."
+    rest = []
+    if state.abandoned:
+        rest.append(f"{len(state.abandoned)} deliveries were cut off")
+    if len(state.mailbox):
+        rest.append(f"the mailbox still holds {_some([short(out.key) for out in state.mailbox])}")
+    return f"Completed at tick {state.seq}{'; ' if rest else ''}{', '.join(rest)}."
+
+
+def _why_closed(state: RunState, n: int, ticks: Sequence[AnyTick]) -> Iterator[str]:
+    """What the gate, a cancel and an inbox that waits have to do with it."""
+    if state.status == "cancelling":
+        yield f"It is being cancelled{_by(state)} ({state.reason or 'no reason given'}): only @on_cancel steps run."
+    if not state.gate:
+        return
+    waits = f"{n} tick{'s wait' if n != 1 else ' waits'} in the inbox" if n else "the inbox is empty"
+    yield f"Paused ({', '.join(state.gate)}); {waits}."
+    if state.budget:
+        yield f"{state.budget} more may pass."
+    if "breakpoint" in state.gate:
+        hit = next((tick for tick in islice(reversed(ticks), 100) if isinstance(tick, BreakpointHit)), None)
+        if hit is not None:
+            failed = f", whose condition failed: {hit.error}" if hit.error else ""
+            yield f"Breakpoint {hit.breakpoint} was hit ({hit.what or 'no condition'}{failed})."
+    if "parent" in state.gate:
+        parent = state.head.parent
+        yield f"Its parent{f' {parent.run_id}' if parent is not None else ''} is paused."
+    if "livelock" in state.gate:
+        yield (
+            f"More than {state.head.terms.max_starts:,} steps started one after the other, each caused by the one "
+            "before and nothing from outside among them. cont() lets it go on."
+        )
+
+
+def _doing(state: RunState, now: float) -> Iterator[str]:
+    """What its deliveries do."""
+    for word, where in (("Running", "running"), ("Queued", "queued")):
+        found = {i: [describe(d.out) for d in deliveries(state, i, where)] for i in range(len(state.steps))}
+        steps = state.spec.steps
+        said = [f"{steps[i].name} ({_some(events)})" for i, events in found.items() if events]
+        if said:
+            yield f"{word}: {', '.join(said)}."
+    yield from _slow(state, now)
+    waits, again = [], []
+    for i, spec in enumerate(state.spec.steps):
+        for d in deliveries(state, i, "waiting"):
+            left = _left(state, d, now)
+            waits.append(f"{spec.name} ({describe(d.out)}) {waits_of(state, d)}{left}")
+        for d in deliveries(state, i, "retrying"):
+            due = d.tries.due_at if d.tries is not None else now
+            again.append(f"{spec.name} ({describe(d.out)}), {failure_of(d)}{_message(d)}, due in {_time(due - now)}")
+    if waits:
+        yield f"Waiting: {_some(waits, '; ')}."
+    if again:
+        yield f"Retrying: {_some(again, '; ')}."
+    if state.side.held.n:
+        held = [state.spec.steps[i].name for i in state.side.held.values()]
+        yield f"A breakpoint holds back the start of {_some(held)}."
+
+
+def _message(d: Delivery) -> str:
+    failure = d.tries.failure if d.tries is not None else None
+    return f" ({failure.message.splitlines()[0][:200]})" if failure is not None and failure.message else ""
+
+
+def _slow(state: RunState, now: float) -> Iterator[str]:
+    """What runs longest."""
+    longest = min((d for step in state.steps for d in step.active.values()), key=lambda d: (d.at, d.id), default=None)
+    if longest is not None and now - longest.at >= _SLOW_S:
+        name = state.spec.steps[longest.step].name
+        yield f"Longest: {name} has been running {describe(longest.out)} for {_time(now - longest.at)}."
+
+
+def _left(state: RunState, d: Delivery, now: float) -> str:
+    """When a sleeping delivery moves by itself."""
+    due = [state.timers[wait.ref].due_at for wait in d.waits.values() if wait.kind == "sleep"]
+    return f" for another {_time(min(due) - now)}" if due else ""
+
+
+def _waiting(state: RunState) -> Iterator[str]:
+    """Who outside can move it, or what keeps it open."""
+    waiting = waits_for(state)
+    if waiting:
+        yield f"It waits for the outside: {_some(waiting, '; ')}."
+    if state.side.holds.n:
+        yield f"It is held open: {_some([hold.reason for hold in state.side.holds.values()], '; ')}."
+    if state.status == "waiting" and not waiting:
+        yield f"It is stalled and kept open: {why_stalled(state)}."
+
+
+def _some(words: list[str], between: str = ", ") -> str:
+    """The first of many words, and how many more there are."""
+    more = len(words) - _NAMED
+    return between.join(words[:_NAMED]) + (f" and {more:,} more" if more > 0 else "")
+
+
+def _time(seconds: float) -> str:
+    """A span of time as people say it."""
+    seconds = max(0.0, seconds)
+    if seconds < 120:
+        return f"{seconds:.1f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 7200 else f"{seconds / 3600:.1f} h"

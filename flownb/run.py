@@ -3,36 +3,40 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import AsyncIterator, Generator
-from typing import Any, Generic, NoReturn
+from collections.abc import AsyncIterator, Awaitable, Callable, Generator, Mapping
+from typing import TYPE_CHECKING, Any, Generic, NoReturn
 
 from typing_extensions import TypeVar
 
+from flownb import outside
+from flownb.answering import answer_request, find, names_a_question
 from flownb.awaiting import block_until_over, until_over
-from flownb.context import check_target
-from flownb.core.life import MAILBOX_LIMIT
-from flownb.core.spec import takers
-from flownb.core.state import RunState, is_ended, shown_status
-from flownb.core.ticks import CancelRequested, EventArrived, GateClosed, GateOpened, StepsGranted
+from flownb.core.state import RunState, shown_status
+from flownb.core.ticks import GateClosed, RunForked
 from flownb.defaults import options
 from flownb.errors import (
     AnswerTimeout,
-    MailboxFull,
+    JoinIncomplete,
+    Livelock,
     RequestDisposed,
     StepFailure,
+    StepLost,
     WorkflowCancelledByUser,
-    WorkflowDone,
+    WorkflowConfigurationError,
     WorkflowRuntimeError,
     WorkflowStalled,
+    WorkflowTimeoutError,
 )
 from flownb.events import Event, StopEvent
 from flownb.moment import Moment
 from flownb.reasons import Reason, why
-from flownb.requests import Request, Requests, answer_request, answered_by, find, names_a_question
+from flownb.requests import Request, Requests
 from flownb.runtime.copying import copied
 from flownb.runtime.pending import Pending
-from flownb.runtime.results import out_of, shown
+from flownb.runtime.results import shown
 from flownb.runtime.runner import Runner
+from flownb.sending import name_of
+from flownb.state import DictState
 from flownb.stream import StreamItem, read
 
 R = TypeVar("R", default=Any)
@@ -40,11 +44,15 @@ R = TypeVar("R", default=Any)
 #: Rooms above this one, found by name on first use: the house's only dynamic import.
 ROOMS = {
     "debug": ("flownb.debug.debugger", "Debugger"),
+    "breakpoints": ("flownb.debug.breakpoints", "Breakpoints"),
     "view": ("flownb.notebook.views", "RunViews"),
     "display": ("flownb.notebook.views", "show_at_start"),
     "form": ("flownb.notebook.questions", "show_form"),
     "forms": ("flownb.notebook.questions", "show_forms"),
     "capture": ("flownb.notebook.kernel", "route_displays"),
+    "context": ("flownb.resuming", "RunContext"),
+    "snapshot": ("flownb.resuming", "snapshot_of"),
+    "observe": ("flownb.observers", "observe"),
 }
 
 _ENGINE_ERRORS = {
@@ -52,6 +60,10 @@ _ENGINE_ERRORS = {
     "flownb.errors:WorkflowRuntimeError": WorkflowRuntimeError,
     "flownb.errors:AnswerTimeout": AnswerTimeout,
     "flownb.errors:RequestDisposed": RequestDisposed,
+    "flownb.errors:WorkflowTimeoutError": WorkflowTimeoutError,
+    "flownb.errors:Livelock": Livelock,
+    "flownb.errors:JoinIncomplete": JoinIncomplete,
+    "flownb.errors:StepLost": StepLost,
 }
 
 #: Words that people try on a run, and where they are.
@@ -73,8 +85,11 @@ def room(name: str) -> Any:
     return getattr(importlib.import_module(module), attribute)
 
 
-class Run(Generic[R]):
+class Run(Awaitable[R], Generic[R]):
     """One execution of a workflow. `await run` gives its result."""
+
+    #: Made on first need.
+    _ctx: Any = None
 
     def __init__(self, runner: Runner, workflow: Any, settings: Any) -> None:
         self._runner = runner
@@ -156,8 +171,10 @@ class Run(Generic[R]):
             return runner.error
         if state.status == "cancelled":
             said = f": {state.reason}" if state.reason else ""
-            return WorkflowCancelledByUser(f"Run {self.run_id!r} was cancelled{said}.", reason=state.reason)
-        if state.status == "failed" and state.failure is not None:
+            return WorkflowCancelledByUser(
+                f"Run {self.run_id!r} was cancelled{said}.", reason=state.reason, by=state.by
+            )
+        if state.status in ("failed", "timed_out") and state.failure is not None:
             kind = _ENGINE_ERRORS.get(state.failure.type)
             if kind is not None:
                 return kind(state.failure.message)
@@ -165,81 +182,75 @@ class Run(Generic[R]):
         return None
 
     def cancel(self, reason: str = "") -> Pending[None]:
-        """End the run now. What its steps still do counts for nothing. On an ended run nothing happens."""
-        runner = self._runner
+        """End the run now, or when its `@on_cancel` steps are done. What its other steps still do counts for nothing.
+        On an ended run nothing happens."""
+        return outside.over("the end") if self.is_done() else outside.cancel(self._runner, reason)
+
+    async def cancel_run(self, *, timeout: float = 5.0) -> None:
+        """LlamaIndex's name: cancel, and wait so many seconds for the end."""
         if not self.is_done():
-            runner.post(CancelRequested(runner.clock.now(), reason, options.user))
-            return runner.end
-        over: Pending[None] = Pending("the end")
-        over.resolve(None)
-        return over
+            await outside.cancel_and_wait(self._runner, timeout)
+
+    def suspend(self, drain: float = 5) -> Pending[None]:
+        """Stop driving the run and keep all of it; `flow.resume(run_id)` goes on.
+
+        Args:
+            drain: Seconds in which running steps may still finish; what does not runs again.
+        """
+        return outside.over("the suspension") if self.is_done() else outside.suspend(self._runner, drain)
+
+    def hold_open(self, reason: str) -> outside.OpenHold:
+        """Say that something outside will still send: the run is not quiet until `.release()`, or the end of a `with`
+        block.
+
+        Args:
+            reason: Why, for people who look.
+        """
+        if not reason:
+            raise WorkflowConfigurationError("hold_open needs a reason: what will still send?")
+        return outside.OpenHold(self._runner, reason)
+
+    def adopt(self) -> Pending[None]:
+        """Let the run take the newest definitions of its steps, while it is paused or quiet.
+
+        Raises:
+            WorkflowRuntimeError: It runs.
+            DefinitionChanged: A step with work is gone.
+        """
+        return outside.adopt(self._runner, self._workflow.definition)
 
     def pause(self) -> Pending[Moment]:
         """Close the gate: running steps go on, what they bring waits in the inbox."""
         runner = self._runner
-        handle: Pending[Moment] = Pending("the pause", runner.host.loop)
 
         def stop() -> None:
-            self._after_next(handle)
             runner.put(GateClosed(runner.clock.now(), "person", options.user))
 
-        if self.is_done():
-            handle.resolve(self.now)
-        else:
+        if not self.is_done():
             runner.host.call(stop)
-        return handle
+        return self.when("the pause", lambda: bool(runner.state.gate) and not runner.control)
 
     def cont(self) -> Pending[Moment]:
         """Open the gate. Awaiting it gives the moment of the next pause, or of the end."""
         runner = self._runner
-        handle: Pending[Moment] = Pending("the next pause or the end", runner.host.loop)
+        if not self.is_done():
+            runner.host.call(outside.open_gate, runner)
+        return self.when("the next pause or the end", lambda: bool(runner.state.gate) and not runner.control)
 
-        def go() -> None:
-            for reason in runner.gate():
-                if reason in ("person", "breakpoint"):
-                    runner.put(GateOpened(runner.clock.now(), reason, options.user))
-            self._until_closed(handle)
-
+    def when(self, what: str, is_there: Callable[[], bool]) -> Pending[Moment]:
+        """A handle of the moment in which something is so, or in which the run is over or not driven any more."""
+        runner = self._runner
+        handle: Pending[Moment] = Pending(what, runner.host.loop)
         if self.is_done():
             handle.resolve(self.now)
         else:
-            runner.host.call(go)
+            runner.until(what, is_there).on_end(lambda: handle.resolve_with(lambda: self.now))
         return handle
-
-    def _after_next(self, handle: Pending[Moment]) -> None:
-        """Resolve a handle once the next turn has acted."""
-        runner = self._runner
-
-        def told() -> None:
-            if runner.control and not (runner.blocked or runner.suspended):
-                return  # of something else
-            runner.listeners.remove(told)
-            handle.resolve(self.now)
-
-        if runner.end.done() or runner.suspended:
-            handle.resolve(self.now)
-        else:
-            runner.listeners.append(told)
-
-    def _until_closed(self, handle: Pending[Moment]) -> None:
-        runner = self._runner
-
-        def told() -> None:
-            state = runner.state
-            if not runner.suspended and (not (is_ended(state) or state.gate) or runner.control):
-                return
-            runner.listeners.remove(told)
-            handle.resolve(self.now)
-
-        if runner.end.done() or runner.suspended:
-            handle.resolve(self.now)
-        else:
-            runner.listeners.append(told)
 
     # -- people
 
     @property
-    def requests(self) -> Requests:
+    def requests(self) -> Requests[Any]:
         """The open questions, oldest first."""
         return Requests(self._runner)
 
@@ -260,15 +271,18 @@ class Run(Generic[R]):
         """
         if request is not None and answer is None and not fields and not names_a_question(request):
             request, answer = None, request
-        runner = self._runner
-        answer_request(runner, find(runner, request), answer, by, fields)
+        owner, opened = find(self._runner, request)
+        answer_request(owner, opened, answer, by, fields)
 
-    def send_event(self, ev: Event, step: str | None = None) -> Pending[None]:
+    def send_event(
+        self, ev: Event, step: str | Callable[..., Any] | None = None, *, key: str | None = None
+    ) -> Pending[None]:
         """Send an event from outside. An answer closes the question that it answers.
 
         Args:
             ev: The event. Of an answer, the field `request_id` may name the question.
-            step: Name of the one step that it is for.
+            step: The one step that it is for, as its function or name.
+            key: The sender's own name for it: the same once more changes nothing.
 
         Returns:
             A handle that ends when the event is admitted.
@@ -278,62 +292,49 @@ class Run(Generic[R]):
             WorkflowStepDoesNotExistError: There is no such step.
             MailboxFull: Nobody takes it, and the run keeps as many such events as it can.
         """
-        runner = self._runner
-        if runner.ended or runner.suspended:
-            raise WorkflowDone(f"Run {self.run_id!r} is {self.status}; it takes no more events.")
-        check_target(runner, ev, step)
-        opened = answered_by(runner, ev) if step is None and type(ev).__flownb_kind__.role == "answer" else None
-        if opened is not None:
-            return self._send_answer(opened.id, ev)
-        if step is None and self._keeps(ev) and self._kept() >= MAILBOX_LIMIT:
-            raise MailboxFull(f"Run {self.run_id!r} keeps {MAILBOX_LIMIT:,} events that nobody takes, and no more.")
-        now = runner.clock.now()
-        handle: Pending[None] = Pending("the event's admission", runner.host.loop)
-        tick = EventArrived(now, runner.checked(out_of(copied(ev), runner.definition, now)), step)
-
-        def put() -> None:
-            def told() -> None:
-                if tick not in runner.inbox:
-                    runner.listeners.remove(told)
-                    handle.resolve(None)
-
-            runner.listeners.append(told)
-            runner.put(tick)
-
-        runner.host.call(put)
-        return handle
-
-    def _send_answer(self, number: int, ev: Event) -> Pending[None]:
-        """An event from outside that answers a question."""
-        runner = self._runner
-        handle: Pending[None] = Pending("the answer's admission", runner.host.loop)
-
-        def told() -> None:
-            if number not in runner.state.requests:
-                runner.listeners.remove(told)
-                handle.resolve(None)
-
-        answer_request(runner, find(runner, number), copied(ev), None, {}, "event")
-        runner.host.call(runner.listeners.append, told)
-        runner.host.call(runner.tell)  # it may be admitted already
-        return handle
-
-    def _keeps(self, ev: Event) -> bool:
-        """Whether an outside event would go to the mailbox: no step takes it now (R2.30)."""
-        key, role, bases = type(ev).__flownb_kind__
-        return role not in ("stop", "request") and not takers(self._runner.state.spec, key, role, bases)
-
-    def _kept(self) -> int:
-        """How many outside events wait, in the mailbox or on their way to it."""
-        runner = self._runner
-        return len(runner.state.mailbox) + sum(type(tick) is EventArrived for tick in tuple(runner.inbox))
+        return outside.send(self._runner, ev, name_of(step), key)
 
     # -- looking
 
     @property
-    def state(self) -> dict[str, Any]:
-        """The user's state now, a copy: `{name: value}`."""
-        return {name: copied(out.value) for name, out in self._runner.state.user.items()}
+    def state(self) -> Any:
+        """The user's state now, a copy: `{name: value}`, readable by attribute too."""
+        return DictState({name: copied(out.value) for name, out in self._runner.state.user.items()})
+
+    @property
+    def children(self) -> Mapping[str, Run[Any]]:
+        """The runs that its steps run and ran, by id."""
+        found = (self._runner.children or {}).values()
+        return {child.run_id: Run(child, child.owner, self._settings) for child in found}
+
+    @property
+    def ctx(self) -> Any:
+        """LlamaIndex's handle of the run's context: `ctx.send_event`, `ctx.store`, `ctx.to_dict()`."""
+        if self._ctx is None:
+            self._ctx = room("context")(self)
+        return self._ctx
+
+    @property
+    def forked_from(self) -> tuple[str, int] | None:
+        """Run and tick that it comes from, as `(run id, seq)`; None for a run that began with its input."""
+        first = self._runner.first
+        return (first.base, first.base_seq) if isinstance(first, RunForked) else None
+
+    def snapshot(self) -> Any:
+        """All of the run as it is now, as plain JSON can hold it; `flow.resume(snapshot)` goes on from it."""
+        return room("snapshot")(self)
+
+    def observe(self, call: Callable[..., Any], start: int = 1) -> Any:
+        """Hear of every tick, also of past ones, on a thread of its own.
+
+        Args:
+            call: Called with each tick as it is committed.
+            start: seq of the first tick to hear of.
+
+        Returns:
+            The observer: `.close()` ends it.
+        """
+        return room("observe")(self._runner, call, start)
 
     @property
     def now(self) -> Moment:
@@ -350,7 +351,7 @@ class Run(Generic[R]):
 
     def why(self) -> Reason:
         """Why the run does what it does, in words."""
-        return why(self._runner, self.now)
+        return why(self._runner)
 
     def logs(self, step: str | None = None) -> str:
         """What steps printed and logged; of one step, or of all, each under its name."""
@@ -366,14 +367,17 @@ class Run(Generic[R]):
         async for item in self.stream(expose_internal=expose_internal):
             yield item.event
 
-    async def stream(self, start: int = 0, *, expose_internal: bool = False) -> AsyncIterator[StreamItem]:
+    async def stream(
+        self, start: int = 0, *, expose_internal: bool = False, children: bool = False
+    ) -> AsyncIterator[StreamItem]:
         """The same, numbered.
 
         Args:
             start: seq of the first tick to show what it published.
-            expose_internal: Also what the engine says of itself (idle).
+            expose_internal: Also what the engine says of itself: states of steps, progress, idle.
+            children: Also what the runs publish that its steps run.
         """
-        async for item in read(self._runner, start, internal=expose_internal):
+        async for item in read(self._runner, start, internal=expose_internal, children=children):
             yield item
 
     # -- other rooms
@@ -395,10 +399,12 @@ class Run(Generic[R]):
     def _ipython_display_(self) -> None:
         self.view.show()
 
-    def __getattr__(self, name: str) -> NoReturn:
-        if name in _ELSEWHERE:
-            raise AttributeError(f"A run has no {name!r}: use {_ELSEWHERE[name]}.")
-        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+    if not TYPE_CHECKING:  # a checker would take every misspelt name for one that there is
+
+        def __getattr__(self, name: str) -> NoReturn:
+            if name in _ELSEWHERE:
+                raise AttributeError(f"A run has no {name!r}: use {_ELSEWHERE[name]}.")
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
     def __repr__(self) -> str:
         state = self._runner.state
@@ -406,20 +412,4 @@ class Run(Generic[R]):
         return f"<Run {self.run_id} of {state.spec.name}: {self.status}, {state.seq} ticks, {asks} questions>"
 
 
-def step_ticks(run: Run[Any], n: int) -> list[GateClosed | StepsGranted]:
-    """The control ticks of `run.debug.step(n)`: close an open gate first, then let n ticks pass, less those that may
-    pass already and have not come. On the loop's thread."""
-    runner = run._runner
-    now = runner.clock.now()
-    ticks: list[GateClosed | StepsGranted] = []
-    granted = 0
-    if runner.gate():
-        granted = runner.granted()
-    else:
-        ticks.append(GateClosed(now, "person", options.user))
-    if n > granted:
-        ticks.append(StepsGranted(now, n - granted))
-    return ticks
-
-
-__all__ = ["Reason", "Request", "Run", "StreamItem", "room", "step_ticks"]
+__all__ = ["Reason", "Request", "Run", "StreamItem", "room"]

@@ -25,7 +25,7 @@ class Store:
     Args:
         place: Path of an SQLite file, or ":memory:".
         unserializable: What a value that cannot be saved does: "error", or "live" (kept in memory, marked in the
-            journal).
+            journal). A workflow's own word wins.
     """
 
     def __init__(self, place: str | Path, *, unserializable: Literal["error", "live"] = "error") -> None:
@@ -74,11 +74,11 @@ def _committer(place: str, unserializable: Literal["error", "live"]) -> Committe
     from flownb.store.codec import Codec
     from flownb.store.sqlite import SqliteJournal, open_default
 
-    codec = Codec(newest, unserializable)
+    codec = Codec(newest, "live")
     path = Path(place)
     journal = open_default(path.parent, codec) if path == _default_place() else SqliteJournal(path, codec)
     journal.set_patience(PATIENCE_S)
-    return Committer(journal, codec.check if unserializable == "error" else None)
+    return Committer(journal, Codec(newest, "error").check, unserializable)
 
 
 def _default_place() -> Path:

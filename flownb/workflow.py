@@ -2,97 +2,34 @@
 
 from __future__ import annotations
 
-import re
-import secrets
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, MutableMapping
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from types import FrameType
-from typing import Any, ClassVar, Generic, Literal, TypeVar, overload
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, get_args, get_origin, overload
 from weakref import WeakValueDictionary
 
-from msgspec import Struct
-from msgspec.structs import replace
-from pydantic import ValidationError
 from typing_extensions import TypeVar as DefaultTypeVar
 
-from flownb.awaiting import is_headless
-from flownb.context import Context, is_context
-from flownb.core.graph import short
-from flownb.core.spec import takers
-from flownb.core.ticks import RunStarted
-from flownb.core.values import alike
-from flownb.defaults import check_choice, options
-from flownb.definition import CHECKS, Definition, Step, StepOptions, define, options_of, step_of
-from flownb.definition.steps import ATTRIBUTE, nested_names
-from flownb.errors import RunConflict, WorkflowConfigurationError, WorkflowValidationError, near
-from flownb.events import Event, StartEvent, newest
-from flownb.policy import AnswerPolicy
+from flownb.context import is_context
+from flownb.defaults import check_choice
+from flownb.definition import Definition, Policies, Step, StepOptions, define, options_of, step_of
+from flownb.definition.options import amount_fault, count_fault, flag_fault, policy_fault
+from flownb.definition.table import Steps
+from flownb.errors import WorkflowConfigurationError, WorkflowValidationError, near
+from flownb.events import Event, StartEvent
+from flownb.launch import SETTINGS, Launcher, Settings
+from flownb.marking import C, F, Runs, cancel_options, check_names, handler_options, marked, step_options
 from flownb.run import ROOMS, Run, room
-from flownb.runs import Store, store_for
-from flownb.runtime.clock import Clock, SystemClock
-from flownb.runtime.copying import copied
-from flownb.runtime.host import Host, cell, host_for, in_kernel
-from flownb.runtime.results import out_of
-from flownb.runtime.runner import Runner
-from flownb.runtime.worker import Worker
+from flownb.runtime.capture import sink
+
+if TYPE_CHECKING:
+    from flownb.debug.breakpoints import Breakpoints
+    from flownb.retry_policy import AnyRetryPolicy
 
 R = DefaultTypeVar("R", default=Any)
-F = TypeVar("F", bound=Callable[..., Any])
-
-_RUN_ID = re.compile(r"[A-Za-z0-9._-]{1,128}\Z")
-_clock = SystemClock()
-#: Runs of this process that are live or that somebody holds, by store and id.
-_known: WeakValueDictionary[tuple[Store | None, str], Runner] = WeakValueDictionary()
-
-
-class Settings(Struct, frozen=True):
-    """What `with_options` sets; None takes what the workflow or `flownb.options` says."""
-
-    store: Any = None
-    state: Mapping[str, Any] | None = None
-    answers: Mapping[Any, Any] | None = None
-    answers_if: Literal["always", "headless"] = "always"
-    input_handler: Callable[..., Any] | None = None
-    host: str | None = None
-    on_interrupt: str | None = None
-    panel: str | None = None
-    clock: Clock | None = None
-
-
 #: What every workflow has that is no attribute of the class.
 _OF_EVERY_WORKFLOW = ("name", "steps", "breakpoints")
-
-_SETTINGS = Settings.__struct_fields__
-
-
-class Steps(MutableMapping[str, Step]):
-    """The steps of a workflow by name; `del flow.steps["find"]` takes one out."""
-
-    def __init__(self, changed: Callable[[], None]) -> None:
-        self._steps: dict[str, Step] = {}
-        self._changed = changed
-
-    def __getitem__(self, name: str) -> Step:
-        if name not in self._steps:
-            raise KeyError(f"There is no step {name!r}. {near(name, list(self._steps), 'There are')}")
-        return self._steps[name]
-
-    def __setitem__(self, name: str, step: Step) -> None:
-        self._steps[name] = step
-        self._changed()
-
-    def __delitem__(self, name: str) -> None:
-        del self._steps[name]
-        self._changed()
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._steps)
-
-    def __len__(self) -> int:
-        return len(self._steps)
-
-    def __repr__(self) -> str:
-        return f"<steps {', '.join(self._steps) or 'none'}>"
 
 
 class Workflow(Generic[R]):
@@ -100,47 +37,99 @@ class Workflow(Generic[R]):
 
     Args:
         name: Shown to people; the class's name by default.
+        timeout: Seconds for a run; None: no limit.
+        timeout_clock: What counts for `timeout`: "active", the time in which something runs, is queued, sleeps or waits
+            to be tried again; "wall", all.
         unhandled: What an event that no step takes does: "warn" publishes `UnhandledEvent`, "error" fails the run,
             "ignore" only counts.
+        unserializable: What a value does that a durable run cannot save: "error" fails the attempt, "live" keeps it in
+            memory; None: "live" in the store that a kernel opens by itself, "error" in one that was named.
+        retry_policy: For steps and children that have none of their own.
+        step_timeout: Seconds for one attempt of a step that has no `timeout` of its own.
         stalled: What a run that nobody can move does: "error" fails it with the reason, "wait" keeps it open.
         accepts: Event types that come from outside.
+        max_starts: Step starts along one chain of causes, after which a run is taken for one that runs in circles;
+            None: no guard.
         store: Where runs are kept: a `Store`, a path, ":memory:".
+        num_concurrent_runs: At most so many runs of this object live at once, the others wait; None: no limit.
         disable_validation: Leaves the checks of the graph out.
+        verbose: Prints what the steps of its runs do.
         skip_graph_checks: Names of single checks to leave out.
+        workflow_name: Another word for `name`.
+
+    Raises:
+        WorkflowConfigurationError: A setting that cannot be honoured.
     """
 
     _added: ClassVar[dict[str, tuple[Callable[..., Any], StepOptions]]]
+    #: `module:qualname` of a class, `module:name` of a workflow built in cells: what stored runs name.
+    _key: str = ""
 
     def __init__(
         self,
         name: str | None = None,
         *,
+        timeout: float | None = None,
+        timeout_clock: Literal["active", "wall"] = "active",
         unhandled: Literal["warn", "error", "ignore"] = "warn",
+        unserializable: Literal["error", "live"] | None = None,
+        retry_policy: AnyRetryPolicy | None = None,
+        step_timeout: float | None = None,
         stalled: Literal["error", "wait"] = "error",
         accepts: Iterable[type[Event]] = (),
+        max_starts: int | None = 100_000,
         store: Any = None,
+        num_concurrent_runs: int | None = None,
         disable_validation: bool = False,
-        skip_graph_checks: Iterable[str] = (),
+        verbose: bool = False,
+        skip_graph_checks: Iterable[str] | None = (),
+        workflow_name: str | None = None,
     ) -> None:
+        check_choice("timeout_clock", timeout_clock)
         check_choice("unhandled", unhandled)
+        check_choice("unserializable", unserializable)
         check_choice("stalled", stalled)
+        _refuse(
+            amount_fault("timeout", timeout, "seconds"),
+            policy_fault("retry_policy", retry_policy),
+            amount_fault("step_timeout", step_timeout, "seconds"),
+            count_fault("max_starts", max_starts),
+            count_fault("num_concurrent_runs", num_concurrent_runs),
+            flag_fault("disable_validation", disable_validation),
+            flag_fault("verbose", verbose),
+        )
         kind = type(self)
         in_cells = kind is Workflow
-        self.name = name or ("workflow" if in_cells else kind.__name__)
-        module = _calling_module() if in_cells else kind.__module__
-        self._key = f"{module}:{self.name if in_cells else kind.__qualname__}"
-        self._unhandled, self._stalled, self._accepts = unhandled, stalled, tuple(accepts)
+        self.name = _name(name, workflow_name) or ("workflow" if in_cells else kind.__name__)
+        if in_cells:
+            self._key = f"{_calling_module()}:{self.name}"
+        self._timeout = timeout
+        self._timeout_clock: Literal["active", "wall"] = timeout_clock
+        self._unhandled: Literal["warn", "error", "ignore"] = unhandled
+        self._stalled: Literal["error", "wait"] = stalled
+        self._accepts = _accepted(accepts)
+        self._unserializable = unserializable
+        self._retry_policy, self._step_timeout, self._max_starts = retry_policy, step_timeout, max_starts
         self._store = store
-        self._check, self._skip = not disable_validation, _checks(skip_graph_checks)
+        self._num_concurrent_runs = num_concurrent_runs
+        self._verbose = verbose
+        self._check, self._skip = not disable_validation, check_names(skip_graph_checks or ())
+        self._told_assigning = False
+        #: Its enabled breakpoints: one list for all its runs.
+        self._stands: list[Any] = []
+        self._breakpoints: Breakpoints | None = None
         self._definition: Definition | None = None
         self._seen_added: list[Callable[..., Any]] = []
         self.steps = Steps(self._forget)
         for step_name, fn, found in _class_steps(kind):
             self.steps[step_name] = step_of(step_name, fn, found, self, is_context)
+        _objects[self._key] = self
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
         cls._added = {}
+        cls._key = f"{cls.__module__}:{cls.__qualname__}"
+        _classes[cls._key] = cls
         clashes = [
             name
             for name, value in vars(cls).items()
@@ -152,20 +141,71 @@ class Workflow(Generic[R]):
                 [f"step {name!r} has the name of something that every workflow has. Rename it." for name in clashes],
             )
 
+    def __getstate__(self) -> dict[str, Any]:
+        """Pickled (a method that runs in another process), it is what its user put on it: no steps, no store."""
+        of_the_engine = vars(Workflow("any")).keys() - {"name"}
+        return {name: value for name, value in vars(self).items() if name not in of_the_engine}
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if sink.get() is not None and name not in _OF_THE_ENGINE:
+            self._warn_of_assigning(name)
+        object.__setattr__(self, name, value)
+
+    def _warn_of_assigning(self, name: str) -> None:
+        """One object serves all deliveries of all runs, and no journal has what a step puts on it."""
+        running: Step | None = getattr(sink.get(), "step", None)
+        if running is None or running.owner is not self or self._told_assigning:
+            return
+        self._told_assigning = True
+        warnings.warn(
+            f"Step {running.name!r} of workflow {self.name!r} sets self.{name}: one object serves all runs, and "
+            f'after a restart it is not there. Use ctx.state.set("{name}", ...).',
+            UserWarning,
+            stacklevel=3,
+        )
+
     # -- defining
 
     @overload
     def step(self, fn: F, /) -> F: ...
     @overload
-    def step(self, fn: None = None, /, **found: Any) -> Callable[[F], F]: ...
-    def step(self, fn: Any = None, /, **found: Any) -> Any:
+    def step(
+        self,
+        fn: None = None,
+        /,
+        *,
+        num_workers: int | None = 4,
+        retry_policy: AnyRetryPolicy | None = None,
+        timeout: float | None = None,
+        on_error: Literal["fail", "continue"] | None = None,
+        executor: str | None = None,
+        idempotent: bool = True,
+        sends: Literal["at_once", "on_success"] = "at_once",
+        rate: float | None = None,
+        runs: Runs = (),
+        skip_graph_checks: Iterable[str] = (),
+        accept_event_subclasses: bool = True,
+    ) -> Callable[[F], F]: ...
+    def step(self, fn: Any = None, /, **options: Any) -> Any:
         """Add a function as a step; in a notebook, running its cell again replaces it. Options as in `flownb.step`."""
-        if fn is None:
-            return lambda f: self._add(f, found)
-        return self._add(fn, found)
+        return marked(fn, lambda f: self._add(f, step_options("@step", options)))
 
-    def _add(self, fn: Any, found: dict[str, Any]) -> Any:
-        made = _options(found)
+    @overload
+    def catch_error(self, fn: F, /) -> F: ...
+    @overload
+    def catch_error(
+        self, fn: None = None, /, *, for_steps: Sequence[str] | None = None, max_recoveries: int | None = 1
+    ) -> Callable[[F], F]: ...
+    def catch_error(self, fn: Any = None, /, **options: Any) -> Any:
+        """Add a step that takes the failures of others. Options as in `flownb.catch_error`."""
+        return marked(fn, lambda f: self._add(f, handler_options(options)))
+
+    def on_cancel(self, fn: C, /) -> C:
+        """Add a step that runs when a run is cancelled, as `flownb.on_cancel`."""
+        self._add(fn, cancel_options())
+        return fn
+
+    def _add(self, fn: Any, made: StepOptions) -> Any:
         name = fn.__name__
         self.steps[name] = step_of(name, fn, made, None, is_context)
         _last_steps[self._key] = tuple(self.steps)
@@ -194,6 +234,10 @@ class Workflow(Generic[R]):
                 accepts=self._accepts,
                 unhandled=self._unhandled,
                 stalled=self._stalled,
+                policies=Policies(
+                    self._retry_policy, self._step_timeout, self._timeout, self._timeout_clock, self._max_starts
+                ),
+                result=_result_of(self),
                 check=self._check,
                 skip=self._skip,
                 notes=self._left_behind,
@@ -241,22 +285,46 @@ class Workflow(Generic[R]):
 
     # -- running
 
-    def run(self, start_event: StartEvent | None = None, *, run_id: str | None = None, **fields: Any) -> Run[R]:
+    def run(
+        self, ctx: Any = None, start_event: StartEvent | None = None, *, run_id: str | None = None, **fields: Any
+    ) -> Run[R]:
         """Start a run and return its handle at once; `await` it or call `.result()` for the result.
 
         Args:
+            ctx: A context (`Context(flow)`, `run.ctx`, `Context.from_dict(...)`): an unfinished run in it goes on as
+                this one, without a start event; of a finished one the state is kept. A start event may stand here too.
             start_event: The input as an object.
             run_id: 1 to 128 of letters, digits, `.`, `_`, `-`; made up if None.
             fields: The start event's fields, in place of `start_event`.
 
         Raises:
             WorkflowValidationError: The workflow is defined wrongly, or the fields do not fit its start event.
+            ContextStateError: The context's run goes on.
         """
-        return Launcher(self, Settings()).run(start_event, run_id=run_id, **fields)
+        return Launcher(self, Settings()).run(ctx, start_event, run_id=run_id, **fields)
 
-    def debug(self, start_event: StartEvent | None = None, *, run_id: str | None = None, **fields: Any) -> Run[R]:
+    def debug(
+        self, ctx: Any = None, start_event: StartEvent | None = None, *, run_id: str | None = None, **fields: Any
+    ) -> Run[R]:
         """The same with the gate closed from the first tick on: step through it with `run.debug.step()`."""
-        return Launcher(self, Settings()).debug(start_event, run_id=run_id, **fields)
+        return Launcher(self, Settings()).debug(ctx, start_event, run_id=run_id, **fields)
+
+    def resume(self, run: Any, *, retry_failed: bool = False) -> Run[R]:
+        """Go on with a run that nobody drives, or from a snapshot.
+
+        Args:
+            run: A run id: of a live run its handle, of a suspended one it goes on, of a completed one its handle with
+                the result. Or a snapshot, also read back from JSON: as the same run where that is not known, else as
+                a new one.
+            retry_failed: Fork a failed or cancelled run just before that.
+
+        Raises:
+            RunNotFound: There is no such run.
+            WorkflowRuntimeError: It failed or was cancelled.
+            ContextSerdeError: Values in the snapshot cannot be rebuilt here; names all of them.
+            DefinitionChanged: A step with work is gone.
+        """
+        return Launcher(self, Settings()).resume(run, retry_failed=retry_failed)
 
     def with_options(self, **settings: Any) -> Launcher[R]:
         """The workflow with settings for its runs: `flow.with_options(store="runs.db").run(...)`.
@@ -266,10 +334,17 @@ class Workflow(Generic[R]):
                 input_handler, host, on_interrupt ("cancel" or "detach"), panel ("auto", "full" or "off"), clock.
         """
         for name, value in settings.items():
-            if name not in _SETTINGS:
-                raise WorkflowConfigurationError(f"There is no option {name!r}. {near(name, _SETTINGS, 'There are')}")
+            if name not in SETTINGS:
+                raise WorkflowConfigurationError(f"There is no option {name!r}. {near(name, SETTINGS, 'There are')}")
             check_choice(name, value)
         return Launcher(self, Settings(**settings))
+
+    @property
+    def breakpoints(self) -> Breakpoints:
+        """Where its runs stop: one collection for all of them, `flow.breakpoints.add(step=...)`."""
+        if self._breakpoints is None:
+            self._breakpoints = room("breakpoints")(self)
+        return self._breakpoints
 
     @property
     def view(self) -> Any:
@@ -287,154 +362,12 @@ class Workflow(Generic[R]):
         return f"<Workflow {self.name}: {', '.join(self.steps) or 'no steps yet'}>"
 
 
-class Launcher(Generic[R]):
-    """A workflow with settings for its runs."""
-
-    def __init__(self, workflow: Workflow[R], settings: Settings) -> None:
-        self._workflow = workflow
-        self._settings = settings
-
-    def with_options(self, **settings: Any) -> Launcher[R]:
-        """More settings on top of these."""
-        self._workflow.with_options(**settings)
-        return Launcher(self._workflow, replace(self._settings, **settings))
-
-    def run(self, start_event: StartEvent | None = None, *, run_id: str | None = None, **fields: Any) -> Run[R]:
-        """See `Workflow.run`."""
-        return self._start(start_event, run_id, fields, ())
-
-    def debug(self, start_event: StartEvent | None = None, *, run_id: str | None = None, **fields: Any) -> Run[R]:
-        """See `Workflow.debug`."""
-        return self._start(start_event, run_id, fields, ("person",))
-
-    def _start(
-        self, event: StartEvent | None, run_id: str | None, fields: dict[str, Any], gate: tuple[Any, ...]
-    ) -> Run[R]:
-        workflow, settings = self._workflow, self._settings
-        definition = workflow.definition
-        first = _start_event(definition, event, fields)
-        if run_id is None:
-            run_id = secrets.token_hex(4)
-        elif not _RUN_ID.match(run_id):
-            raise WorkflowConfigurationError(
-                f"run_id {run_id!r} is not 1 to 128 of letters, digits, '.', '_' and '-'.", run_id=run_id
-            )
-        clock = settings.clock or _clock
-        store: Store | None = store_for(settings.store or workflow._store or options.store)
-        same = _same_run(store, run_id, definition, first)
-        if same is not None:
-            return Run(same, workflow, settings)
-        host: Host = host_for(settings.host or options.host)
-        now = clock.now()
-        started = RunStarted(now, run_id, definition.spec, out_of(copied(first), definition, now), gate)
-        runner = Runner(
-            definition,
-            started,
-            host=host,
-            clock=clock,
-            committer=store._committer if store is not None else None,
-            make_context=_context_for,
-            quiet_output=in_kernel(),
-        )
-        runner.checked(started.out)
-        if settings.state:
-            runner.set_first_state(settings.state)
-        run: Run[R] = Run(runner, workflow, settings)
-        if (settings.answers or settings.input_handler) and (settings.answers_if == "always" or is_headless()):
-            runner.questions.policy = AnswerPolicy(settings.answers, settings.input_handler)
-        _known[store, run_id] = runner
-        panel = (settings.panel or options.panel) if in_kernel() else "off"
-        show = room("display") if panel != "off" else None
-        if in_kernel():
-            room("capture")()  # before the first step can display anything
-        host.call(runner.launch)
-        if show is not None:
-            show(run, full=bool(gate) or panel == "full")
-        return run
-
-
-def _same_run(store: Store | None, run_id: str, definition: Definition, first: StartEvent) -> Runner | None:
-    """The run that has this id already (R5.1), None if the id is free.
-
-    Raises:
-        RunConflict: It has another input or workflow, or is of an earlier process.
-    """
-    known = _known.get((store, run_id))
-    if known is not None:
-        started = known.first
-        differs = [
-            word
-            for word, same in (
-                ("workflow", started.spec.name == definition.spec.name),
-                ("input", alike(started.out.value, first)),
-            )
-            if not same
-        ]
-        if differs:
-            raise RunConflict(
-                f"There is a run {run_id!r} already, with another {' and '.join(differs)}. Give another run_id.",
-                run_id=run_id,
-                differs=tuple(differs),
-            )
-        return known
-    if store is not None and store.journal.last_seq(run_id):
-        raise RunConflict(
-            f"There is a run {run_id!r} in {store.place} already, of an earlier process. Give another run_id.",
-            run_id=run_id,
-            differs=(),
-        )
-    return None
-
-
-def _start_event(definition: Definition, event: StartEvent | None, fields: dict[str, Any]) -> StartEvent:
-    kind = newest(definition.spec.start) or definition.start
-    if event is not None:
-        if fields:
-            raise WorkflowConfigurationError("Give a start event or its fields, not both.")
-        if not isinstance(event, StartEvent):
-            raise WorkflowConfigurationError(f"{event!r} is no StartEvent; run takes {short(definition.spec.start)}.")
-        key, role, bases = type(event).__flownb_kind__
-        if not takers(definition.spec, key, role, bases):
-            raise WorkflowConfigurationError(
-                f"No step of workflow {definition.spec.name!r} takes {key}; run takes {short(definition.spec.start)}."
-            )
-        return event
-    _refuse_misspelt(definition, kind, fields)
-    try:
-        return kind(**fields)  # type: ignore[return-value]
-    except ValidationError as error:
-        said = [f"start field {'.'.join(map(str, e['loc']))}: {e['msg']}" for e in error.errors()]
-        if any(e["type"] == "missing" for e in error.errors()):
-            needs = ", ".join(name for name, f in kind.model_fields.items() if f.is_required())
-            said.append(f"{kind.__name__} needs: {needs}.")
-        raise WorkflowValidationError(definition.spec.name, said) from None
-
-
-def _refuse_misspelt(definition: Definition, kind: type[Event], fields: dict[str, Any]) -> None:
-    """An undeclared start field is kept, but one that looks like a declared one which was not given is a typo."""
-    left = [name for name in kind.model_fields if name not in fields]
-    for name in fields:
-        if left and name not in kind.model_fields:
-            import difflib  # only an undeclared name pays for it
-
-            close = difflib.get_close_matches(name, left, n=1)
-            if close:
-                raise WorkflowValidationError(
-                    definition.spec.name,
-                    [f"{kind.__name__} has no start field {name!r}. Did you mean {close[0]!r}?"],
-                )
-
-
 def _calling_module() -> str:
     """The module that makes a workflow; `Workflow[R]("x")` calls by way of `typing`."""
     frame: FrameType | None = sys._getframe(2)
     while frame is not None and frame.f_globals.get("__name__") == "typing":
         frame = frame.f_back
     return str(frame.f_globals.get("__name__", "__main__")) if frame is not None else "__main__"
-
-
-def _context_for(worker: Worker) -> Context[Any]:
-    return Context(worker, worker.step.state_model)
 
 
 def _class_steps(kind: type) -> Iterator[tuple[str, Callable[..., Any], StepOptions]]:
@@ -451,66 +384,66 @@ def _class_steps(kind: type) -> Iterator[tuple[str, Callable[..., Any], StepOpti
         yield name, fn, made
 
 
-_OPTIONS = ("num_workers", "skip_graph_checks", "workflow")
+def workflow_of(key: str) -> Workflow[Any] | None:
+    """The workflow that a key means in this process: the newest object, else one made of the newest class."""
+    found = _objects.get(key)
+    if found is not None:
+        return found
+    kind = _classes.get(key)
+    try:
+        return kind() if kind is not None else None
+    except TypeError:  # its constructor takes arguments: only an object of it can go on
+        return None
+
+
+#: Workflows of this process by key: the objects that somebody holds, and the classes.
+_objects: WeakValueDictionary[str, Workflow[Any]] = WeakValueDictionary()
+_classes: WeakValueDictionary[str, type[Workflow[Any]]] = WeakValueDictionary()
+#: What the engine itself sets on a workflow, at any time.
+_OF_THE_ENGINE = ("_definition", "_seen_added", "_told_assigning", "_breakpoints")
 #: Steps of the workflows that were built in cells, by key: what a new one of that name leaves behind.
 _last_steps: dict[str, tuple[str, ...]] = {}
 
 
-def _checks(names: Iterable[str]) -> tuple[str, ...]:
-    """Names of checks, each of which there is."""
-    names = (names,) if isinstance(names, str) else tuple(names)
-    for name in names:
-        if name not in CHECKS:
-            raise WorkflowConfigurationError(f"There is no graph check {name!r}. {near(name, CHECKS, 'There are')}")
-    return names
+def _refuse(*faults: str) -> None:
+    """Raises WorkflowConfigurationError with all settings that cannot be honoured; "" is none."""
+    found = [fault for fault in faults if fault]
+    if found:
+        raise WorkflowConfigurationError(f"Workflow: {' '.join(found)}")
 
 
-def _options(found: dict[str, Any]) -> StepOptions:
-    for name in found:
-        if name not in _OPTIONS:
-            raise WorkflowConfigurationError(f"@step has no option {name!r}. {near(name, _OPTIONS, 'It has')}")
-    if "skip_graph_checks" in found:
-        found = {**found, "skip_graph_checks": _checks(found["skip_graph_checks"])}
-    return StepOptions(**found, cell=cell(), local=nested_names((__name__, "flownb.definition.steps")))
+def _name(name: Any, workflow_name: Any) -> str | None:
+    if name is not None and workflow_name is not None:
+        raise WorkflowConfigurationError("Workflow: give name or workflow_name, not both.")
+    found = workflow_name if name is None else name
+    if found is None or isinstance(found, str):
+        return found
+    raise WorkflowConfigurationError(f"Workflow: its name is {found!r}; give text. Other settings are given by name.")
 
 
-@overload
-def step(fn: F, /) -> F: ...
-@overload
-def step(
-    fn: None = None,
-    /,
-    *,
-    num_workers: int | None = 4,
-    workflow: Any = None,
-    skip_graph_checks: Iterable[str] = (),
-) -> Callable[[F], F]: ...
-def step(fn: Any = None, /, **found: Any) -> Any:
-    """Mark a method of a `Workflow` as a step, or add a free function with `workflow=Flow`.
+def _accepted(given: Any) -> tuple[type[Event], ...]:
+    found: tuple[Any, ...] = (given,) if isinstance(given, (type, str)) else tuple(given)
+    for cls in found:
+        if not (isinstance(cls, type) and issubclass(cls, Event)):
+            raise WorkflowConfigurationError(f"Workflow: accepts names {cls!r}, which is no event type.")
+    return found
 
-    The function itself is returned, so a step can be called in a test.
 
-    Args:
-        fn: The function, where the decorator is used without options.
-        found: num_workers (deliveries that are active at once, None: no limit), workflow (a class or an object that
-            a free function is added to), skip_graph_checks.
-    """
-
-    def mark(f: Any) -> Any:
-        to = found.get("workflow")
-        if isinstance(to, Workflow):
-            return to._add(f, {k: v for k, v in found.items() if k != "workflow"})
-        if to is not None and not (isinstance(to, type) and issubclass(to, Workflow) and to is not Workflow):
-            raise WorkflowConfigurationError(f"workflow={to!r} is neither a workflow nor a class of one.")
-        made = _options(found)
-        setattr(f, ATTRIBUTE, made)
-        if to is not None:
-            to._added[f.__name__] = f, made
-        return f
-
-    return mark if fn is None else mark(fn)
+def _result_of(workflow: Workflow[Any]) -> Any:
+    """`Report` of `Workflow[Report]`, of the object or of its classes; None if nothing is said."""
+    alias = getattr(workflow, "__orig_class__", None)
+    bound: dict[Any, Any] = dict(zip(getattr(get_origin(alias), "__parameters__", ()), get_args(alias), strict=False))
+    if type(workflow) is Workflow:
+        return bound.get(R)
+    for kind in type(workflow).__mro__:
+        for base in vars(kind).get("__orig_bases__", ()):
+            args = [bound.get(arg, arg) for arg in get_args(base)]
+            if get_origin(base) is Workflow:
+                return args[0]
+            bound.update(zip(getattr(get_origin(base), "__parameters__", ()), args, strict=False))
+    return None
 
 
 ROOMS["flow_view"] = ("flownb.notebook.views", "FlowViews")
 
-__all__ = ["Launcher", "Settings", "Steps", "Workflow", "step"]
+__all__ = ["Launcher", "Settings", "Steps", "Workflow"]

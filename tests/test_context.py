@@ -321,11 +321,13 @@ def test_a_first_state_is_given_with_options():
 
 
 def test_a_paused_runs_step_sees_its_own_writes():
-    """R5.15."""
+    """R5.15, R5.16: an edit's end needs a tick, so it stands still while the run is paused."""
     seen: list[int] = []
 
     async def work(ev: Begin, ctx: Context) -> StopEvent:
         ctx.state.set("n", 1)
+        seen.append(ctx.state.get("n"))
+        ctx.state.set("n", 2)
         seen.append(ctx.state.get("n"))
         async with ctx.state.edit() as state:
             state["n"] += 1
@@ -335,11 +337,12 @@ def test_a_paused_runs_step_sees_its_own_writes():
     async def main() -> None:
         run = one(work).debug()
         await until(lambda: seen == [1, 2])
-        await until(lambda: len(run.debug.inbox) == 3)
-        assert run.state == {}
+        await until(lambda: len(run.debug.inbox) == 2)
+        await asyncio.sleep(0.05)
+        assert seen == [1, 2] and run.state == {} and len(run.debug.inbox) == 2
         run.cont()
         await run
-        assert run.state == {"n": 2}
+        assert run.state == {"n": 3} and seen == [1, 2, 3]
 
     asyncio.run(main())
 

@@ -20,7 +20,7 @@ from flownb.errors import (
     WorkflowStalled,
     WorkflowStepDoesNotExistError,
 )
-from flownb.events import UnhandledEvent, WorkflowCancelledEvent, WorkflowFailedEvent, WorkflowIdleEvent
+from flownb.events import UnhandledEvent, WorkflowCancelledEvent, WorkflowFailedEvent
 from tests.polling import until, wait_until
 from tests.runtime.flows import Asks, Count, Forever
 
@@ -274,7 +274,7 @@ def test_an_event_that_nobody_takes_is_published_and_stalls_the_run():
         with pytest.raises(WorkflowStalled, match="no step took the last Lost"):
             await run
         events = [event async for event in run.stream_events()]
-        assert events[0] == UnhandledEvent(event_type="Lost", qualified_name=f"{__name__}:Lost")
+        assert events[0] == UnhandledEvent(event_type="Lost", qualified_name=f"{__name__}:Lost", idle=True)
         assert isinstance(events[1], WorkflowFailedEvent)
 
     asyncio.run(main())
@@ -293,8 +293,14 @@ def test_stalled_wait_keeps_the_run_open():
     async def main() -> None:
         run = flow_of(stray, idle, stalled="wait", skip_graph_checks=["unconsumed"]).run()
         await until(lambda: run.status == "waiting")
-        events = [e async for e in _first(run.stream_events(expose_internal=True), 2)]
-        assert isinstance(events[1], WorkflowIdleEvent)
+        events = [e async for e in _first(run.stream_events(expose_internal=True), 5)]
+        assert [type(e).__name__ for e in events] == [
+            "StepStateChanged",
+            "StepStateChanged",
+            "UnhandledEvent",
+            "ProgressEvent",
+            "WorkflowIdleEvent",
+        ]
         await run.cancel()
 
     asyncio.run(main())
@@ -368,7 +374,7 @@ def test_a_send_waits_behind_a_closed_gate():
 
 def test_what_nobody_takes_from_outside_is_kept_up_to_a_limit(monkeypatch: pytest.MonkeyPatch):
     """R2.30, R2.31."""
-    monkeypatch.setattr("flownb.run.MAILBOX_LIMIT", 3)
+    monkeypatch.setattr("flownb.outside.MAILBOX_LIMIT", 3)
 
     async def main() -> None:
         run = outside().run()
@@ -617,9 +623,9 @@ def test_an_id_that_a_store_has_already_is_a_conflict_not_a_hang(tmp_path: Any):
     flow = Count().with_options(store=place)
     flow.run(run_id="a").result(20)
     import flownb.runs as runs
-    import flownb.workflow as workflows
+    import flownb.starting as starting
 
-    workflows._known.clear()  # as in another process
+    starting.known.clear()  # as in another process
     runs._open.clear()
     with pytest.raises(RunConflict, match=r"There is a run 'a' in .*runs\.db already"):
         flow.run(run_id="a")

@@ -4,12 +4,14 @@ import asyncio
 import sys
 import types
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, TypeVar, Union
 
 import pytest
 
 from flownb import Event, StartEvent, StopEvent, Workflow, options, step
+from flownb.definition import Policies
 from flownb.errors import EventOutdated, WorkflowConfigurationError, WorkflowValidationError
+from flownb.retry_policy import retry_policy
 from tests.polling import until, wait_until
 
 
@@ -58,7 +60,7 @@ class Notebook:
         self.count = 0
         self.cell_id = ""
         monkeypatch.setattr(
-            "flownb.workflow.cell", lambda: (self.cell_id, f"{self.count:04}") if self.cell_id else ("", "")
+            "flownb.marking.cell", lambda: (self.cell_id, f"{self.count:04}") if self.cell_id else ("", "")
         )
 
     def run(self, source: str, cell: str = "") -> None:
@@ -447,3 +449,234 @@ def test_a_workflow_shows_its_graph_or_its_faults():
 
     assert flow._repr_mimebundle_()["text/plain"] == "workflow shown: only"
     assert "<img" in flow._repr_mimebundle_()["text/html"]
+
+
+# -- settings of a workflow
+
+
+def test_every_setting_of_a_workflow_is_kept_and_its_policies_reach_the_definition():
+    """API §4, R3.5, R5.44, R5.47, R5.70."""
+    policy = retry_policy()
+    flow = Workflow[Any](
+        workflow_name="set",
+        timeout=5,
+        timeout_clock="wall",
+        unhandled="error",
+        unserializable="live",
+        retry_policy=policy,
+        step_timeout=2,
+        stalled="wait",
+        accepts=[Row],
+        max_starts=10,
+        store=":memory:",
+        num_concurrent_runs=3,
+        verbose=True,
+        skip_graph_checks=None,
+    )
+    flow.step(begins)
+    flow.step(ends)
+    assert flow.name == "set"
+    assert (flow._unserializable, flow._num_concurrent_runs, flow._verbose, flow._store) == (
+        "live",
+        3,
+        True,
+        ":memory:",
+    )
+    definition = flow.definition
+    assert definition.policies == Policies(policy, 2, 5, "wall", 10)
+    spec = definition.spec
+    assert (spec.unhandled, spec.stalled, spec.outside) == ("error", "wait", (f"{__name__}:Row",))
+
+
+def test_a_workflow_says_nothing_of_itself():
+    """R3.24, R5.44: no retry, no time limit."""
+    assert flow_of(begins, ends).definition.policies == Policies(None, None, None, "active", 100_000)
+
+
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [
+        ({"timeout": 0}, "timeout is 0; give seconds, a number above 0"),
+        ({"step_timeout": -1}, "step_timeout is -1; give seconds"),
+        ({"retry_policy": 3}, "retry_policy is 3, which has no `next`"),
+        ({"max_starts": 0}, "max_starts is 0; give at least 1"),
+        ({"num_concurrent_runs": 0}, "num_concurrent_runs is 0; give at least 1"),
+        ({"verbose": 1}, "verbose is 1; give True or False"),
+        ({"disable_validation": "no"}, "disable_validation is 'no'; give True or False"),
+        ({"timeout_clock": "real"}, "timeout_clock='real' is not one of active, wall"),
+        ({"unserializable": "drop"}, "unserializable='drop' is not one of error, live"),
+        ({"accepts": [int]}, "accepts names <class 'int'>, which is no event type"),
+        ({"accepts": "Row"}, "accepts names 'Row', which is no event type"),
+        ({"name": 10}, "its name is 10; give text"),
+        ({"name": "a", "workflow_name": "b"}, "give name or workflow_name, not both"),
+        ({"timeout": 0, "max_starts": 0}, "timeout is 0; .* max_starts is 0;"),
+    ],
+)
+def test_a_setting_that_cannot_be_honoured_is_refused(settings: dict[str, Any], said: str):
+    """R8.13."""
+    with pytest.raises(WorkflowConfigurationError, match=said):
+        Workflow(**settings)
+
+
+def test_one_accepted_type_needs_no_list():
+    assert Workflow(accepts=Row)._accepts == (Row,)  # type: ignore[arg-type]
+
+
+def test_the_definitions_hash_covers_the_settings():
+    """R1.44."""
+    settings: list[dict[str, Any]] = [
+        {},
+        {"timeout": 1},
+        {"timeout_clock": "wall"},
+        {"retry_policy": retry_policy()},
+        {"step_timeout": 1},
+        {"max_starts": 1},
+        {"unhandled": "ignore"},
+        {"stalled": "wait"},
+        {"accepts": [Row]},
+    ]
+
+    def hash_of(**given: Any) -> str:
+        flow = Workflow[Any]("hashed", **given)
+        flow.step(begins)
+        flow.step(ends)
+        return flow.definition.spec.hash
+
+    assert len({hash_of(**given) for given in settings}) == len(settings)
+    assert hash_of() == hash_of()
+
+
+class Counts(Workflow[int]):
+    total = 0
+
+    @step
+    async def begin(self, ev: Begin) -> StopEvent:
+        self.total += ev.n
+        self.total += ev.n
+        return StopEvent(result=self.total)
+
+
+def test_assigning_to_self_in_a_step_warns_once():
+    """API §4: one object serves all deliveries and is not journalled."""
+    flow = Counts()
+    flow.total = 0  # outside of steps it is anybody's object
+    with pytest.warns(UserWarning) as caught:
+        assert [flow.run(n=3).result(20) for _ in range(2)] == [6, 12]
+    assert [str(each.message) for each in caught] == [
+        "Step 'begin' of workflow 'Counts' sets self.total: one object serves all runs, and after a restart it is not "
+        'there. Use ctx.state.set("total", ...).'
+    ]
+    assert caught[0].filename == __file__
+
+
+class Makes(Workflow[int]):
+    @step
+    def begin(self, ev: Begin) -> StopEvent:
+        other = flow_of(begins, ends)
+        other.extra = ev.n  # type: ignore[attr-defined]
+        self.steps["begin"] = self.steps["begin"]
+        assert self.definition is self.definition
+        return StopEvent(result=other.extra)  # type: ignore[attr-defined]
+
+
+def test_another_workflow_that_a_step_makes_is_its_own():
+    assert Makes().run(n=3).result(20) == 3
+
+
+# -- what `await run` gives
+
+
+class Report(StopEvent):
+    n: int = 0
+
+
+class Longer(Report):
+    pass
+
+
+class Other(StopEvent):
+    pass
+
+
+T = TypeVar("T")
+
+
+class Reusable(Workflow[T]):
+    """Generic itself."""
+
+
+class OfReport(Workflow[Report]):
+    pass
+
+
+class BelowReport(OfReport):
+    pass
+
+
+class ReusedOfReport(Reusable[Report]):
+    pass
+
+
+def gives(*stops: Any) -> Any:
+    def only(ev: Begin) -> StopEvent: ...  # type: ignore[empty-body]
+
+    only.__annotations__["return"] = Union[stops]  # noqa: UP007 - made of a tuple
+    return only
+
+
+PROMISES: list[Any] = [
+    lambda: Workflow[Report]("promise"),
+    OfReport,
+    BelowReport,
+    ReusedOfReport,
+    Reusable[Report],
+]
+
+
+@pytest.mark.parametrize("make", PROMISES)
+def test_the_type_of_a_workflow_is_checked_against_the_steps_stops(make: Any):
+    """API §4."""
+    for stops in ((Report,), (Longer, None), (list[Report],)):
+        flow = make()
+        flow.step(gives(*stops))
+        flow.validate()
+    for stops in ((StopEvent,), (Report, Other)):
+        flow = make()
+        flow.step(gives(*stops))
+        with pytest.raises(WorkflowValidationError) as caught:
+            flow.validate()
+        assert caught.value.faults == (
+            f"step 'only' returns {stops[-1].__name__}, but the workflow is a Workflow[Report]. Return Report, or "
+            "write the type that `await run` gives.",
+        )
+
+
+@pytest.mark.parametrize(
+    ("promise", "stops"),
+    [
+        (Any, (StopEvent, Report)),
+        (str, (StopEvent,)),
+        (None, (StopEvent,)),
+        (StopEvent, (StopEvent, Other)),
+        (Report | str, (StopEvent, Longer)),
+        (Report | Other, (Report, Other)),
+        (T, (StopEvent, Report)),
+    ],
+)
+def test_other_types_of_a_workflow_promise_nothing_of_its_stops(promise: Any, stops: Any):
+    flow = Workflow[promise]("free")
+    flow.step(gives(*stops))
+    flow.validate()
+
+
+def test_a_workflow_of_no_type_promises_nothing():
+    flow = Workflow("untyped")
+    flow.step(gives(StopEvent, Report))
+    flow.validate()
+
+
+def test_a_report_or_a_text_is_no_other_stop():
+    flow = Workflow[Report | str]("mixed")
+    flow.step(gives(StopEvent, Other))
+    with pytest.raises(WorkflowValidationError, match="step 'only' returns Other, but the workflow is a Workflow"):
+        flow.validate()

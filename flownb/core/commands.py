@@ -6,10 +6,12 @@ from typing import Any, Literal
 
 from msgspec import Struct
 
-from flownb.core.state import Delivery, Request, Timer, Wake
+from flownb.core.state import Child, Delivery, Request, Timer, Wake
 from flownb.core.values import Out
 
-Notice = Literal["event", "request", "stop", "unhandled", "idle", "failed", "cancelled", "timed_out"]
+Notice = Literal[
+    "event", "request", "stop", "unhandled", "idle", "failed", "cancelled", "timed_out", "rewound", "not_taken"
+]
 
 
 class Command(Struct, frozen=True):
@@ -52,10 +54,25 @@ class OpenRequest(Command, frozen=True):
 
 
 class CloseRequest(Command, frozen=True):
-    """A question is no longer open; `how` is answered, default, expired, disposed, withdrawn or closed."""
+    """A question is no longer open; `how` is answered, default, expired, disposed, superseded, withdrawn or closed."""
 
     request: int
     how: str
+    #: Its answer, of an event that answered it.
+    answer: Out | None = None
+
+
+class StartChild(Command, frozen=True):
+    """Begin to drive a child run, or go on with it."""
+
+    child: Child
+
+
+class StopChild(Command, frozen=True):
+    """Cancel a child run: nobody waits for it any more."""
+
+    child: int
+    reason: str
 
 
 class Publish(Command, frozen=True):
@@ -66,10 +83,29 @@ class Publish(Command, frozen=True):
     #: Index of the step that it comes from, -1 for the outside and the engine.
     step: int = -1
     info: dict[str, Any] = {}
+    #: The delivery that it comes from, 0 for none.
+    delivery: int = 0
 
 
 class FinishRun(Command, frozen=True):
     """The run is over; its status says how."""
 
 
-AnyCommand = StartStep | WakeStep | StopStep | ArmTimer | DisarmTimer | OpenRequest | CloseRequest | Publish | FinishRun
+class Suspend(Command, frozen=True):
+    """Stop driving; the run can be opened again."""
+
+
+AnyCommand = (
+    StartStep
+    | WakeStep
+    | StopStep
+    | ArmTimer
+    | DisarmTimer
+    | OpenRequest
+    | CloseRequest
+    | StartChild
+    | StopChild
+    | Publish
+    | FinishRun
+    | Suspend
+)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from flownb.core.persist import Names
 from flownb.core.state import RunState
 from flownb.core.values import Out
 
@@ -10,7 +11,7 @@ Change = tuple[str, Out | None, Out | None]
 
 def user_changes(before: RunState | None, after: RunState) -> list[Change]:
     """(name, before, after) of each top-level name that differs; None stands for "not there"."""
-    old = before.user if before is not None else {}
+    old: Names[Out] = before.user if before is not None else Names()
     if old is after.user:
         return []
     names = [*old, *(name for name in after.user if name not in old)]

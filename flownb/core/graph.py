@@ -17,6 +17,8 @@ class Node(Struct, frozen=True, gc=False):
     label: str
     shape: Shape
     group: str = ""
+    #: What it runs as children, in words; "" for nothing.
+    runs: str = ""
 
 
 class Edge(Struct, frozen=True, gc=False):
@@ -51,7 +53,9 @@ def graph_of(spec: Spec) -> Graph:
     }
     nodes = [Node("start", "start", "start")]
     for i, step in enumerate(spec.steps):
-        nodes.append(Node(step.name, step.name, "person" if step.asks else "fan" if i in fanned else "step"))
+        shape: Shape = "person" if step.asks else "fan" if i in fanned else "step"
+        runs = f"runs {', '.join(map(short, step.runs))}" if step.runs else ""
+        nodes.append(Node(step.name, step.name, shape, runs=runs))
     nodes.append(Node("stop", "stop", "stop"))
     edges = [Edge(0, i + 1, short(spec.start), key=spec.start) for i in spec.routes.get(spec.start, ())]
     for key in spec.outside:

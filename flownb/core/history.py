@@ -9,9 +9,9 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Sequence
 
-from flownb.core.reduce import begin, reduce
+from flownb.core.reduce import begin, is_first, reduce
 from flownb.core.state import RunState
-from flownb.core.ticks import EventsSent, RunStarted, StepFinished, Tick
+from flownb.core.ticks import EventsSent, StepFinished, Tick
 
 WORK = 256
 
@@ -36,6 +36,12 @@ class History:
         if self._work >= WORK:
             self._keep(state)
 
+    def share(self, other: History, seq: int) -> None:
+        """Take over what another one knows of the first `seq` ticks, which both have."""
+        place = bisect_right(other._seqs, seq)
+        self._seqs, self._states = other._seqs[:place], other._states[:place]
+        self._last = self._seqs[-1] if place else 0
+
     def at(self, seq: int) -> RunState:
         """The state after tick `seq`.
 
@@ -49,7 +55,7 @@ class History:
             state, at = self._states[place - 1], self._seqs[place - 1]
         else:
             first = self._journal[0]
-            assert isinstance(first, RunStarted)
+            assert is_first(first)
             (state, _), at = begin(first), 1
         for k in range(at, seq):
             tick = self._journal[k]

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from flownb.core.commands import AnyCommand, ArmTimer, FinishRun, OpenRequest, StartStep
+from flownb.core.commands import AnyCommand, ArmTimer, FinishRun, OpenRequest, StartChild, StartStep
 from flownb.core.graph import short
 from flownb.core.spec import takers
-from flownb.core.state import RunState, is_ended, is_open
+from flownb.core.state import RunState, is_ended
 from flownb.core.values import Out
 
 
 def outstanding(state: RunState) -> tuple[AnyCommand, ...]:
-    """Every command that a new driver has to carry out: starts, timers, open questions; or the end.
+    """Every command that a new driver has to carry out: starts, timers, open questions, children; or the end.
 
     A driver that took the run over first gives it a `RunOpened`, which makes lost work start again.
     """
@@ -19,12 +19,19 @@ def outstanding(state: RunState) -> tuple[AnyCommand, ...]:
     starts = [StartStep(d) for step in state.steps for d in step.active.values()]
     timers = [ArmTimer(timer) for timer in state.timers.values()]
     requests = [OpenRequest(request) for request in state.requests.values()]
-    return (*starts, *timers, *requests)
+    children = [StartChild(child) for child in state.side.children.values()]
+    return (*starts, *timers, *requests, *children)
+
+
+def is_still(state: RunState) -> bool:
+    """Nothing moves by itself: no queue, nothing running, no sleep, retry, active child, hold or held start."""
+    side = state.side
+    return not (state.busy or state.sleeps or side.working or side.holds.n or side.held.n)
 
 
 def is_quiet(state: RunState) -> bool:
     """Nothing moves by itself any more, if the inbox is empty too (R5.33)."""
-    return not state.busy and not state.sleeps and is_open(state) and state.status == "running"
+    return not state.busy and not state.sleeps and state.status == "running" and not state.gate and is_still(state)
 
 
 def waits_for(state: RunState) -> list[str]:
@@ -34,6 +41,10 @@ def waits_for(state: RunState) -> list[str]:
         f"{spec.steps[r.step].name if r.step >= 0 else 'the start'} asks {short(r.question.key)} (request {r.id})"
         for r in state.requests.values()
     ]
+    reasons += [
+        f"{spec.steps[w.step].name} waits for {short(w.event)}" for w in state.side.waiters.values() if not w.request
+    ]
+    reasons += [f"{spec.steps[c.step].name} waits for child {c.run_id}" for c in state.side.children.values()]
     types = {t.key: t for t in spec.types}
     for key in spec.outside:
         event = types[key]
@@ -50,10 +61,22 @@ def why_stalled(state: RunState) -> str:
     if len(state.mailbox):
         kept = ", ".join(short(out.key) for out in state.mailbox)
         said.append(f"the mailbox holds {kept}, which nobody waits for")
+    for name, buffer in state.side.buffers.items():
+        held = ", ".join(f"{queue.n} × {short(key)}" for key, queue in buffer.queues.items())
+        said.append(f"step {name.split(' ')[0]} has collected {held} and misses the rest")
+    for name, sets in state.side.sets.items():
+        slots = spec_slots(state, name)
+        missing = [slot for slot, queue in zip(slots, sets.queues, strict=True) if not queue.n]
+        said.append(f"step {name} has no {' and no '.join(missing)} to go with what came")
     unreached = [s.name for s, step in zip(state.spec.steps, state.steps, strict=True) if not step.done]
     if unreached:
         said.append(f"never reached: {', '.join(unreached)}")
     return "; ".join(said) if said else "every step is done and none returned a StopEvent"
+
+
+def spec_slots(state: RunState, name: str) -> list[str]:
+    """Short names of what each parameter of a step takes."""
+    return [" | ".join(map(short, slot)) for slot in state.spec.steps[state.spec.index[name]].slots]
 
 
 def describe(out: Out | tuple[Out, ...]) -> str:

@@ -49,6 +49,29 @@ class StepSpec(Struct, frozen=True, gc=False, omit_defaults=True):
     asks: bool = False
     #: Hash of its source (R1.43).
     source: str = ""
+    #: Per event parameter the keys that it takes, for a step with several of them; `accepts` is their union.
+    slots: tuple[tuple[str, ...], ...] = ()
+    #: A gathering step fires with the n-th arrival (0: when every branch is finished), and may end the other branches.
+    take: int = 0
+    cancel_rest: bool = False
+    #: What a failure for good does: it fails the run, or is routed as a `StepFailedEvent`.
+    on_error: Literal["fail", "continue"] = "fail"
+    #: Of a `@catch_error` step: names of the steps whose failures it takes, () for all; None for any other step.
+    catches: tuple[str, ...] | None = None
+    #: How often a chain of causes may pass through it as a handler of failures; None is no limit.
+    max_recoveries: int | None = None
+    #: At most so many starts a second.
+    rate: float | None = None
+    #: False: after a crash somebody has to say what became of it (R3.62).
+    idempotent: bool = True
+    #: It runs when the run is cancelled, and only then.
+    on_cancel: bool = False
+    #: It may wait for events (`ctx.wait_for_event`), so they can be sent to it by name.
+    waits: bool = False
+    #: Keys of the workflows that it runs as children, for the drawing.
+    runs: tuple[str, ...] = ()
+    #: It takes only what is exactly of a type that it names, no subclasses.
+    exact: bool = False
 
 
 class Spec(Struct, frozen=True, gc=False, omit_defaults=True):
@@ -74,17 +97,35 @@ class Spec(Struct, frozen=True, gc=False, omit_defaults=True):
     routes: dict[str, tuple[int, ...]] = {}
     #: Type key -> the steps that gather such events in a `list[...]`.
     lists: dict[str, tuple[int, ...]] = {}
+    #: Type key -> keys of its bases, nearest first.
+    bases: dict[str, tuple[str, ...]] = {}
     #: Per step: the `list[...]` steps that join its fan-out.
     joins: tuple[tuple[int, ...], ...] = ()
+    #: Steps with several event parameters.
+    slotted: frozenset[int] = frozenset()
+    #: Per step: the steps that take its failures, in order; () if none does.
+    catchers: tuple[tuple[int, ...], ...] = ()
+    #: Steps that run when the run is cancelled.
+    on_cancel: tuple[int, ...] = ()
 
 
 def link(spec: Spec) -> Spec:
     """The spec with its tables."""
     types = {t.key: t for t in spec.types}
     index = {step.name: i for i, step in enumerate(spec.steps)}
-    routes = {key: _takers(t, [s.accepts for s in spec.steps]) for key, t in types.items()}
-    lists = {key: _takers(t, [s.gathers for s in spec.steps]) for key, t in types.items()}
-    linked = replace(spec, index=index, routes=routes, lists=lists)
+    hints = [(s.accepts, s.exact) for s in spec.steps]
+    routes = {key: _takers(t, hints) for key, t in types.items()}
+    lists = {key: _takers(t, [(s.gathers, s.exact) for s in spec.steps]) for key, t in types.items()}
+    linked = replace(
+        spec,
+        index=index,
+        routes=routes,
+        lists=lists,
+        bases={t.key: t.bases for t in spec.types},
+        slotted=frozenset(i for i, step in enumerate(spec.steps) if step.slots),
+        on_cancel=tuple(i for i, step in enumerate(spec.steps) if step.on_cancel),
+        catchers=_catchers(spec, routes),
+    )
     return replace(linked, joins=_joins(linked))
 
 
@@ -97,15 +138,28 @@ def takers(spec: Spec, key: str, role: Role, bases: tuple[str, ...], *, gatherin
     steps: set[int] = set()
     for base in bases:
         if base != EVENT or role in ORDINARY:
-            steps.update(table.get(base, ()))
+            steps.update(i for i in table.get(base, ()) if not spec.steps[i].exact)
     return tuple(sorted(steps))
 
 
-def _takers(event: TypeSpec, hints: list[tuple[str, ...]]) -> tuple[int, ...]:
+def _catchers(spec: Spec, routes: dict[str, tuple[int, ...]]) -> tuple[tuple[int, ...], ...]:
+    """For each step the steps that take its failures: a handler that names it, else all that take any failure."""
+    takers = sorted({i for t in spec.types if t.role == "failure" for i in routes[t.key]})
+    found = []
+    for i, step in enumerate(spec.steps):
+        scoped = tuple(h for h in takers if step.name in (spec.steps[h].catches or ()))
+        others = tuple(h for h in takers if not spec.steps[h].catches)
+        found.append(() if i in takers else scoped or others)
+    return tuple(found)
+
+
+def _takers(event: TypeSpec, hints: list[tuple[tuple[str, ...], bool]]) -> tuple[int, ...]:
     fits = {event.key, *event.bases}
     if event.role not in ORDINARY:
         fits.discard(EVENT)
-    return tuple(i for i, hint in enumerate(hints) if fits.intersection(hint))
+    return tuple(
+        i for i, (hint, exact) in enumerate(hints) if (event.key in hint if exact else fits.intersection(hint))
+    )
 
 
 def _joins(spec: Spec) -> tuple[tuple[int, ...], ...]:

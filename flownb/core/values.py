@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 from decimal import Decimal
 from typing import Any, Literal
+from zlib import crc32
 
 from msgspec import Struct
 
@@ -55,12 +56,43 @@ class Out(Struct, frozen=True, eq=False, omit_defaults=True):
         return not self == other
 
 
-class Failure(Struct, frozen=True):
+class Failure(Struct, frozen=True, omit_defaults=True):
     """What is kept of an exception: words, never the live object."""
 
     type: str
     message: str
     traceback: str = ""
+
+
+MISSING: Any = type("Missing", (), {"__repr__": lambda self: "MISSING"})()
+"""Stands for a field that is not there."""
+
+
+def field_of(value: object, name: str) -> Any:
+    """A field of a model, declared or not, `MISSING` if it has none: read without calling any code of the user's."""
+    fields = getattr(value, "__dict__", None)
+    if isinstance(fields, dict) and name in fields:
+        return fields[name]
+    extra = getattr(value, "__pydantic_extra__", None)
+    return extra.get(name, MISSING) if isinstance(extra, dict) else MISSING
+
+
+def meets(required: object, found: object) -> bool:
+    """Whether a field is what a waiter requires: numbers and texts by `==`, all else as `alike` says."""
+    if isinstance(required, _PLAIN) and isinstance(found, _PLAIN):
+        return _equal(required, found)
+    return alike(required, found)
+
+
+def fingerprint(value: object) -> int | None:
+    """A number that is equal for values that `meets` finds equal, in every process; None for what is not plain."""
+    if value is None:
+        return 0
+    if isinstance(value, (int, float, complex, Decimal)):
+        return hash(value) & 0xFFFFFFFF if _equal(value, value) else 1
+    if isinstance(value, str):
+        return crc32(str.encode(value, "utf-8", "surrogatepass"))
+    return crc32(value) if isinstance(value, bytes) else None
 
 
 _PLAIN = (int, float, complex, str, bytes, bool, type(None), dt.date, dt.time, dt.timedelta, Decimal)
@@ -75,7 +107,7 @@ def alike(a: object, b: object) -> bool:
     if a is b:
         return True
     if isinstance(a, _PLAIN) or isinstance(b, _PLAIN):
-        return type(a) is type(b) and (a == b or (a != a and b != b))
+        return type(a) is type(b) and (_equal(a, b) or not (_equal(a, a) or _equal(b, b)))
     if isinstance(a, (set, frozenset)) and isinstance(b, (set, frozenset)):
         return type(a) is type(b) and all(isinstance(v, _PLAIN) for v in (*a, *b)) and a == b
     if isinstance(a, (list, tuple)) and isinstance(b, (list, tuple)):
@@ -85,6 +117,13 @@ def alike(a: object, b: object) -> bool:
     if isinstance(a, Struct) and isinstance(b, Struct):
         return bool(a == b)
     return _same_model(a, b)
+
+
+def _equal(a: object, b: object) -> bool:
+    try:
+        return bool(a == b)
+    except ArithmeticError:  # a Decimal that signals: no number, as any other NaN
+        return False
 
 
 def _same_model(a: object, b: object) -> bool:

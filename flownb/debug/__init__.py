@@ -1,1 +1,1 @@
-"""Stepping and history, headless. The panel only calls what is here."""
+"""Breakpoints, stepping and a run's past: all of it works without a notebook."""

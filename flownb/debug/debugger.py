@@ -7,12 +7,19 @@ from typing import Any
 
 from flownb.core import commands as c
 from flownb.core.state import RunState, is_ended
-from flownb.core.ticks import AnyTick, Tick
-from flownb.errors import WorkflowConfigurationError, WorkflowStepDoesNotExistError
+from flownb.core.ticks import AnyTick
+from flownb.debug import goals
+from flownb.debug.breakpoints import Breakpoints
+from flownb.debug.conditions import Condition, When
+from flownb.debug.story import Story, story
+from flownb.debug.subjects import event_name, step_name
+from flownb.errors import WorkflowConfigurationError
 from flownb.moment import Moment
-from flownb.run import Run, step_ticks
+from flownb.outside import open_gate, step_ticks
+from flownb.run import Run
+from flownb.runtime.gatekeeper import Goal, Stop, standing_still
 from flownb.runtime.pending import Pending
-from flownb.runtime.runner import Stop
+from flownb.runtime.runner import Runner
 
 #: A step whose next tick has not arrived yet waits so long for it, then tells who is still running.
 STEP_WAIT_S = 1.0
@@ -25,11 +32,20 @@ class Debugger:
         self._run = run
         self._runner = run._runner
 
+    @property
+    def breakpoints(self) -> Breakpoints:
+        """Where all runs of this workflow stop: `add(step=..., when=...)`, `remove()`, `disable()`."""
+        found: Breakpoints = self._run.workflow.breakpoints  # of a child run, its own workflow's
+        return found
+
+    # -- going on
+
     def step(self, n: int = 1) -> Pending[Moment]:
         """Close an open gate, then admit exactly `n` ticks, as they come.
 
         A call while an earlier one still waits for its ticks asks for the same ticks, not for more of them: clicks
-        of somebody who grows impatient do not add up.
+        of somebody who grows impatient do not add up. A breakpoint may end several steps early, but never stands
+        before the first of them.
 
         Returns:
             A handle of the moment after the n-th; if no tick came within a second, of the present one, which says
@@ -47,7 +63,7 @@ class Debugger:
             if runner.end.done() or runner.suspended:
                 handle.resolve(self._run.now)
                 return
-            for tick in step_ticks(self._run, n):
+            for tick in step_ticks(runner, n):
                 runner.put(tick)
             self._resolve_when(handle, lambda: not runner.control and runner.state.budget == 0)
             runner.host.later(STEP_WAIT_S, handle.resolve_with, lambda: self._run.now)
@@ -55,67 +71,72 @@ class Debugger:
         runner.host.call(grant)
         return handle
 
+    def over(self) -> Pending[Moment]:
+        """Open the gate until the delivery that the next tick starts or continues is done, with all its attempts and
+        waits; after the next tick if that moves none. What runs beside it goes on meanwhile.
+
+        Returns:
+            A handle of the moment where it stopped, as of `run_to`.
+        """
+        return self._go(Pending("the end of the delivery", self._runner.host.loop), goals.Over())
+
+    def out(self) -> Pending[Moment]:
+        """Open the gate until the fan-out around what the next tick is about has been gathered; where there is none,
+        until the run is over, and the run that has it as its child knows it and stops there. The gate of that one is
+        opened too.
+
+        Returns:
+            A handle of the moment where it stopped, as of `run_to`.
+        """
+        runner, parent = self._runner, self._parent()
+        handle: Pending[Moment] = Pending("the way out", runner.host.loop)
+        left: list[Runner] = []
+
+        def leave_run() -> None:
+            link = runner.state.head.parent
+            if parent is not None and link is not None:
+                left.append(parent)
+                parent.stops.append(
+                    (goals.child_over(link.child), lambda _: handle.resolve_with(lambda: self._run.now))
+                )
+
+        return self._go(handle, goals.Out(leave_run), lambda: bool(left), parent)
+
     def run_to(
         self,
         *,
         step: Any = None,
         event: Any = None,
         tick: int | None = None,
-        when: Callable[[Moment], bool] | None = None,
+        when: When | None = None,
         request: bool = False,
     ) -> Pending[Moment]:
         """Open the gate until something happens, then close it. One of:
 
         Args:
             step: That step was started (its function or name).
-            event: An event of that type was routed (its class or name).
+            event: A tick brought an event of that type (its class or name).
             tick: Tick number `tick` was admitted.
-            when: A function of the `Moment` gives true.
+            when: A function of the `Moment` gives true, or an expression over `event`, `state` and `tick` does, in the
+                names of the caller.
             request: A question to a person was opened.
 
         Returns:
-            A handle of the moment where it stopped; of the present one if the run ends before, or waits for somebody.
+            A handle of the moment where it stopped. If the gate is closed before by something else (a breakpoint, a
+            person), it stops there and the goal is given up; if the run ends or waits for somebody, the handle tells
+            that moment, and the goal stays.
 
         Raises:
             WorkflowConfigurationError: None or several of them were given.
             WorkflowStepDoesNotExistError: There is no such step.
         """
-        hit = self._stop(step, event, tick, when, request)
+        hit = self._goal(step, event, tick, when, request)
         runner = self._runner
-        handle: Pending[Moment] = Pending("where to run to", runner.host.loop)
-        failed: list[Exception] = []
+        if (request and self._run.requests) or (tick is not None and runner.state.seq >= tick):  # it is so already
+            return self._run.pause()
+        return self._go(Pending("where to run to", runner.host.loop), hit)
 
-        def guarded(before: RunState, at: Tick, after: RunState, commands: list[c.AnyCommand]) -> bool:
-            try:
-                return hit(before, at, after, commands)
-            except Exception as error:  # `when` is the user's: stop there, and tell
-                failed.append(error)
-                return True
-
-        def told(stopped: bool) -> None:
-            if failed:
-                handle.reject(failed[0])
-            else:
-                handle.resolve(self._run.now)
-
-        def go() -> None:
-            if runner.end.done() or runner.suspended:
-                handle.resolve(self._run.now)
-                return
-            if request and self._run.requests:  # one is open already
-                self._run.pause()
-                self._resolve_when(handle, lambda: bool(runner.state.gate))
-                return
-            runner.stops.append((guarded, told))
-            self._resolve_when(handle, lambda: runner.state.status == "waiting" and not runner.control)
-            self._run.cont()
-
-        runner.host.call(go)
-        return handle
-
-    def _stop(
-        self, step: Any, event: Any, tick: int | None, when: Callable[[Moment], bool] | None, request: bool
-    ) -> Stop:
+    def _goal(self, step: Any, event: Any, tick: int | None, when: When | None, request: bool) -> Stop:
         given = [
             name
             for name, value in (("step", step), ("event", event), ("tick", tick), ("when", when))
@@ -127,31 +148,86 @@ class Debugger:
                 f"run_to takes one of step, event, tick, when, request; got {given or 'none'}."
             )
         if step is not None:
-            return _started(self._step_index(step))
+            spec = self._runner.state.spec
+            return goals.started_step(step_name(step, spec.name, spec.index))
         if event is not None:
-            return _routed(event if isinstance(event, str) else event.__flownb_kind__.key)
+            return goals.brought(event_name(event))
         if tick is not None:
-            return lambda before, at, after, commands: after.seq >= tick
-        if when is not None:
-            return lambda before, at, after, commands: bool(when(Moment(after, before, at)))  # type: ignore[arg-type]
-        return lambda before, at, after, commands: any(type(command) is c.OpenRequest for command in commands)
+            return goals.reached(tick)
+        return goals.met(self._runner, Condition(when)) if when is not None else goals.asked
 
-    def _step_index(self, step: Any) -> int:
-        name = step if isinstance(step, str) else step.__name__
-        spec = self._runner.state.spec
-        if name not in spec.index:
-            raise WorkflowStepDoesNotExistError(name, workflow=spec.name, known=tuple(spec.index))
-        return spec.index[name]
-
-    def _resolve_when(self, handle: Pending[Moment], is_there: Callable[[], bool]) -> None:
+    def _go(
+        self,
+        handle: Pending[Moment],
+        hit: Stop,
+        outlives_run: Callable[[], bool] = lambda: False,
+        parent: Runner | None = None,
+    ) -> Pending[Moment]:
+        """Open the gate, and that of a parent, until a goal is reached; the handle may outlive the run, if somebody
+        else tells it then."""
         runner = self._runner
+        failed: list[Exception] = []
 
-        def told() -> None:
-            if is_there() or is_ended(runner.state) or handle.done():
-                runner.listeners.remove(told)
+        def guarded(before: RunState, at: AnyTick, after: RunState, commands: list[c.AnyCommand]) -> bool:
+            try:
+                return hit(before, at, after, commands)
+            except Exception as error:  # `when` is the user's: stop there, and tell
+                failed.append(error)
+                return True
+
+        def told(stopped: bool) -> None:
+            if failed:
+                handle.reject(failed[0])
+            elif not (is_ended(runner.state) and outlives_run()):
                 handle.resolve(self._run.now)
 
-        runner.listeners.append(told)
+        goal: Goal = guarded, told
+
+        def is_stopped() -> bool:
+            if runner.control or not runner.state.gate or (parent is not None and runner.state.gate == ("parent",)):
+                return runner.state.status == "waiting" and not runner.control
+            if goal in runner.stops:  # something else closed the gate
+                runner.stops.remove(goal)
+            return True
+
+        def go() -> None:
+            if runner.end.done() or runner.suspended:
+                handle.resolve(self._run.now)
+                return
+            runner.stops.append(goal)
+            if parent is not None:
+                open_gate(parent)
+            self._run.cont()
+            self._resolve_when(handle, is_stopped, outlives_run)()  # it may wait for somebody, or for its parent's gate
+
+        runner.host.call(go)
+        return handle
+
+    def _resolve_when(
+        self, handle: Pending[Moment], is_there: Callable[[], bool], outlives_run: Callable[[], bool] = lambda: False
+    ) -> Callable[[], None]:
+        """Tell the handle after the turn after which something is so, or the run over; what looks is returned."""
+        runner = self._runner
+
+        def look() -> None:
+            is_over = is_ended(runner.state)
+            if handle.done() or is_over or is_there():
+                runner.listeners.remove(look)
+                if not (is_over and outlives_run()):
+                    handle.resolve_with(lambda: self._run.now)
+
+        runner.listeners.append(look)
+        return look
+
+    def _parent(self) -> Runner | None:
+        """The run that runs this one as its child, if it is driven here."""
+        link = self._runner.state.head.parent
+        if link is None:
+            return None
+        here = (runner for runner in tuple(self._runner.host.runners) if isinstance(runner, Runner))
+        return next((runner for runner in here if runner.run_id == link.run_id), None)
+
+    # -- looking
 
     @property
     def ticks(self) -> Sequence[AnyTick]:
@@ -160,9 +236,16 @@ class Debugger:
 
     @property
     def inbox(self) -> tuple[AnyTick, ...]:
-        """What arrived and is not admitted yet, next first."""
+        """What arrived and is not admitted yet, next first: control ticks, then what came and timers that are due, in
+        the order of their moments."""
         runner = self._runner
         return (*runner.control, *runner.inbox)
+
+    @property
+    def standing_still(self) -> list[tuple[str, str]]:
+        """`[(step, what), ...]` of the calls of running steps that cannot go on while the gate is closed: the begin
+        and the end of an edit, waits, children, recorded values."""
+        return standing_still(self._runner)
 
     def at(self, seq: int) -> Moment:
         """The run after tick `seq`.
@@ -176,20 +259,43 @@ class Debugger:
         """`{name: (value after tick a, value after tick b)}` of the user's state, where they differ."""
         return self.at(b).diff(self.at(a))
 
+    def story(self, of: Any) -> Story:
+        """The ticks that touch something, each with those of its commands that do.
+
+        Args:
+            of: An event, its class or its name; a step, as its function or name; or the number of a tick: what led to
+                it, and what it led to.
+
+        Raises:
+            WorkflowConfigurationError: It is none of these.
+            IndexError: The run has no such tick.
+        """
+        return story(self._runner, of)
+
+    # -- other runs of the same past
+
+    def fork(self, at: int | None = None, *, event: Any = None, state: Any = None) -> Run[Any]:
+        """A new run that shares the ticks 1 to `at` with this one, and goes on from there at once.
+
+        Args:
+            at: The last tick that is shared; None: the last one that there is.
+            event: In place of the event of tick `at`, which is then not shared.
+            state: The user's state in place of what it was then.
+        """
+        from flownb.debug.fork import fork  # few runs are forked
+
+        return fork(self._run, at, event, state)
+
+    def retry(self, step: Any = None, *, event: Any = None) -> Run[Any]:
+        """A fork of a failed run just before it failed: what was done is not run again.
+
+        Args:
+            step: The failed step, as its function or name; None: the one that failed the run.
+            event: In place of the event that it was given.
+        """
+        from flownb.debug.fork import retry  # few runs are forked
+
+        return retry(self._run, step, event)
+
     def __repr__(self) -> str:
-        return f"<Debugger of {self._run!r}: step, run_to, at, diff, ticks, inbox>"
-
-
-def _started(index: int) -> Stop:
-    def hit(before: RunState, tick: Tick, after: RunState, commands: list[c.AnyCommand]) -> bool:
-        return any(type(command) is c.StartStep and command.delivery.step == index for command in commands)
-
-    return hit
-
-
-def _routed(key: str) -> Stop:
-    def hit(before: RunState, tick: Tick, after: RunState, commands: list[c.AnyCommand]) -> bool:
-        outs = [*getattr(tick, "outs", ()), getattr(tick, "out", None), getattr(tick, "answer", None)]
-        return any(out is not None and key in (out.key, out.key.rpartition(":")[2]) for out in outs)
-
-    return hit
+        return f"<Debugger of {self._run!r}: step, over, out, run_to, breakpoints, at, diff, story, ticks, inbox>"

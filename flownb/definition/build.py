@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import hashlib
+import re
 import warnings
 from collections.abc import Callable, Iterable, Sequence
-from typing import Literal
+from typing import Any, Literal
 
 from msgspec import Struct
 
 from flownb.core.spec import Spec, StepSpec, TypeSpec, link
 from flownb.definition.faults import graph_faults
-from flownb.definition.steps import Step, answers_of, asks_people
+from flownb.definition.hints import meaning
+from flownb.definition.options import StepOptions
+from flownb.definition.recovery import on_error_of, recovery_faults
+from flownb.definition.steps import Step, answers_of, asks_people, waits_for_events
 from flownb.errors import WorkflowValidationError
 from flownb.events import (
     Event,
@@ -19,12 +23,30 @@ from flownb.events import (
     RequestClosedEvent,
     StartEvent,
     StopEvent,
+    WorkflowCancelledEvent,
     answer_of,
     bases_of,
     key_of,
     newest,
     role_of,
 )
+
+
+class Policies(Struct, frozen=True):
+    """What a workflow says for all its steps and runs; a step's own option wins (R3.5)."""
+
+    retry_policy: Any = None
+    #: Seconds for one attempt of a step; None: no limit.
+    step_timeout: float | None = None
+    #: Seconds for a run; None: no limit.
+    timeout: float | None = None
+    #: What counts: active time alone, or all.
+    timeout_clock: Literal["active", "wall"] = "active"
+    #: Step starts along one chain of causes; None: no guard.
+    max_starts: int | None = 100_000
+
+
+DEFAULTS = Policies()
 
 
 class Definition(Struct, frozen=True):
@@ -36,6 +58,7 @@ class Definition(Struct, frozen=True):
     #: Key -> class, of every type that a hint names.
     classes: dict[str, type[Event]]
     start: type[StartEvent]
+    policies: Policies = DEFAULTS
 
     def class_of(self, key: str) -> type[Event] | None:
         """The class that a key means now: the newest of the process, else the one that a hint named."""
@@ -51,6 +74,8 @@ def define(
     accepts: Iterable[type[Event]] = (),
     unhandled: Literal["warn", "error", "ignore"] = "warn",
     stalled: Literal["error", "wait"] = "error",
+    policies: Policies = DEFAULTS,
+    result: Any = None,
     check: bool = True,
     skip: Iterable[str] = (),
     notes: Callable[[], list[str]] = list,
@@ -64,6 +89,8 @@ def define(
         accepts: Event types that come from outside.
         unhandled: What an event that no step takes does.
         stalled: What a run that nobody can move does.
+        policies: What it says for all its steps and runs.
+        result: `Report` of `Workflow[Report]`, None if it says nothing.
         check: False leaves the checks of the graph out.
         skip: Names of single checks to leave out.
         notes: Asked only if there are faults: more for the reader (steps left on an older object).
@@ -86,15 +113,39 @@ def define(
                 f"step {step.name!r} takes a StopEvent, but an end reaches no step. "
                 "Do its work before returning the stop."
             )
+    faults += recovery_faults(steps)
+    faults += _result_faults(steps, result)
     start = next(iter(starts), StartEvent)
-    spec, classes = _spec(name, key, steps, start, tuple(accepts), unhandled, stalled)
+    spec, classes = _spec(name, key, steps, start, tuple(accepts), unhandled, stalled, policies)
     if check and not faults:
         faults, said = graph_faults(spec, skip, [step.options.skip_graph_checks for step in steps])
         for text in said if not faults else ():
             warnings.warn(f"Workflow {name!r}: {text}", stacklevel=4)
     if faults:
         raise WorkflowValidationError(name, [*faults, *notes()])
-    return Definition(spec, tuple(steps), classes, start)
+    return Definition(spec, tuple(steps), classes, start, policies)
+
+
+def _result_faults(steps: Sequence[Step], result: Any) -> list[str]:
+    """Stop events that are not what `Workflow[Report]` promises; other type arguments promise nothing of events."""
+    promised = meaning(result)
+    stops = [cls for cls in promised.events if role_of(cls) == "stop" and cls is not StopEvent]
+    if not stops:
+        return []
+    keys = {key_of(cls) for cls in stops}
+    names = " | ".join(cls.__name__ for cls in stops)
+    may_be_plain = bool(promised.others) or StopEvent in promised.events
+    faults: list[str] = []
+    for step in steps:
+        for cls in (*step.gives.events, *step.gives.lists):
+            if role_of(cls) != "stop" or keys.intersection((key_of(cls), *bases_of(cls))):
+                continue
+            if cls is not StopEvent or not may_be_plain:
+                faults.append(
+                    f"step {step.name!r} returns {cls.__name__}, but the workflow is a Workflow[{names}]. Return "
+                    f"{names}, or write the type that `await run` gives."
+                )
+    return faults
 
 
 def _starts(steps: Sequence[Step]) -> dict[type[StartEvent], Step]:
@@ -116,6 +167,7 @@ def _spec(
     accepts: tuple[type[Event], ...],
     unhandled: Literal["warn", "error", "ignore"],
     stalled: Literal["error", "wait"],
+    policies: Policies,
 ) -> tuple[Spec, dict[str, type[Event]]]:
     classes: dict[str, type[Event]] = {}
 
@@ -126,9 +178,11 @@ def _spec(
 
     keys((start, StopEvent, RequestClosedEvent))
     asked: set[str] = set()
-    specs = []
+    specs: list[StepSpec] = []
     for step in steps:
         asked.update(keys(answers_of(step)))
+        if step.options.on_cancel:
+            keys((WorkflowCancelledEvent,))
         specs.append(
             StepSpec(
                 step.name,
@@ -139,6 +193,18 @@ def _spec(
                 step.options.num_workers,
                 asks_people(step),
                 step.source,
+                slots=tuple(keys(slot) for slot in step.slots),
+                take=step.take,
+                cancel_rest=step.cancel_rest,
+                on_error=on_error_of(step, steps),
+                catches=step.options.catches,
+                max_recoveries=step.options.max_recoveries,
+                rate=step.options.rate,
+                idempotent=step.options.idempotent,
+                on_cancel=step.options.on_cancel,
+                waits=waits_for_events(step),
+                runs=step.options.runs,
+                exact=not step.options.accept_event_subclasses,
             )
         )
     only = _only_answer(steps)
@@ -148,9 +214,25 @@ def _spec(
     for step_spec in specs:  # an answer that no question of the flow declares comes from outside (R5.35)
         outside.update(k for k in step_spec.accepts if role_of(classes[k]) == "answer" and k not in asked)
     types = tuple(_type(cls, only) for cls in classes.values())
-    digest = hashlib.sha256(repr((name, key, specs, types)).encode("utf-8", "surrogatepass")).hexdigest()[:16]
+    said = [_spelt(step.options) for step in steps], _spelt(policies), sorted(outside), unhandled, stalled
+    text = repr((name, key, specs, types, said))
+    digest = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:16]
     spec = Spec(name, key, tuple(specs), types, key_of(start), tuple(sorted(outside)), unhandled, stalled, digest)
     return link(spec), classes
+
+
+def _spelt(settings: StepOptions | Policies) -> str:
+    """Settings as they count for the definition's hash (R1.44): the same in every process."""
+    left_out = ("cell", "local", "workflow", "skip_graph_checks")
+    found = {name: getattr(settings, name) for name in settings.__struct_fields__ if name not in left_out}
+    return ", ".join(f"{name}={_text(value)}" for name, value in found.items())
+
+
+def _text(value: Any) -> str:
+    try:
+        return re.sub(r" at 0x[0-9a-fA-F]+", "", repr(value))
+    except Exception:  # a user's __repr__ may do anything
+        return key_of(type(value))
 
 
 def _only_answer(steps: Sequence[Step]) -> tuple[str, ...]:

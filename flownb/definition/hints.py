@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import collections.abc
 import types
-import typing
 from collections.abc import Callable, Iterator
 from typing import Annotated, Any, Union, get_args, get_origin
 
@@ -16,6 +15,7 @@ from msgspec import Struct
 from typing_extensions import TypeAliasType
 
 from flownb.events import Event
+from flownb.resource import hint_of
 
 _LISTS = (list, tuple, collections.abc.Sequence, collections.abc.Iterable)
 
@@ -57,30 +57,12 @@ def resolve(fn: Callable[..., Any], local: dict[str, Any] | None) -> dict[str, A
         Unresolved: A quoted name is not there.
     """
     hints: dict[str, Any] = {}
-    names = {**_closure(fn), **(local or {})}
     for name, hint in getattr(fn, "__annotations__", {}).items():
-        holder = types.SimpleNamespace(__annotations__={name: hint})
         try:
-            hints.update(
-                typing.get_type_hints(
-                    holder, globalns=getattr(fn, "__globals__", {}), localns=names, include_extras=True
-                )
-            )
+            hints[name] = hint_of(fn, name, hint, local)
         except Exception as error:  # whatever a user's hint raises when evaluated
             raise Unresolved(name, f"{hint!r}: {type(error).__name__}: {error}") from error
     return hints
-
-
-def _closure(fn: Callable[..., Any]) -> dict[str, Any]:
-    cells = getattr(fn, "__closure__", None) or ()
-    names = fn.__code__.co_freevars if hasattr(fn, "__code__") else ()
-    found = {}
-    for name, cell in zip(names, cells, strict=True):
-        try:
-            found[name] = cell.cell_contents
-        except ValueError:  # not filled yet
-            continue
-    return found
 
 
 def meaning(hint: Any) -> Meaning:

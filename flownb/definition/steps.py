@@ -2,34 +2,23 @@
 
 from __future__ import annotations
 
-import hashlib
 import inspect
 import sys
-import textwrap
-from collections.abc import Callable, Sequence
-from types import CodeType, FrameType, MethodType, ModuleType
-from typing import Any, get_args, get_origin
+from collections.abc import Callable, Mapping, Sequence
+from types import FrameType, FunctionType, MethodType, ModuleType
+from typing import Any, get_origin
 
 from msgspec import Struct
 from pydantic import BaseModel
 from typing_extensions import TypeAliasType
 
-from flownb.definition.hints import NOTHING, Meaning, Unresolved, meaning, resolve
+from flownb.collect import Collect, Take
+from flownb.definition.code import mentions, source_hash
+from flownb.definition.hints import NOTHING, Meaning, Unresolved, resolve
+from flownb.definition.options import ATTRIBUTE, StepOptions, option_faults, options_of
+from flownb.definition.parameters import read_parameters, read_return
 from flownb.events import Event, InputRequiredEvent, answer_of, role_of
-
-ATTRIBUTE = "__flownb_step__"
-
-
-class StepOptions(Struct, frozen=True):
-    """What `@step(...)` was told, and where it stood."""
-
-    num_workers: int | None = 4
-    workflow: Any = None
-    skip_graph_checks: tuple[str, ...] = ()
-    #: Id of the notebook cell, and of the execution of it.
-    cell: tuple[str, str] = ("", "")
-    #: Names around a step that is defined inside a function.
-    local: dict[str, Any] | None = None
+from flownb.resource import Resource
 
 
 def _nothing(*args: Any, **kwargs: Any) -> None:
@@ -51,10 +40,18 @@ class Step(Struct):
     state_model: type[BaseModel] | None = None
     takes: Meaning = NOTHING
     gives: Meaning = NOTHING
-    #: Parameters in the order of the signature: "event", "list", "context".
-    plan: tuple[str, ...] = ()
-    #: Names of keyword-only parameters by what they take.
-    keywords: tuple[tuple[str, str], ...] = ()
+    #: Per event parameter the classes that it takes, for a step with several of them; `takes` is their union.
+    slots: tuple[tuple[type[Event], ...], ...] = ()
+    #: A gathering step fires with the n-th arrival; 0: when every branch is finished.
+    take: int = 0
+    #: It ends the other branches then.
+    cancel_rest: bool = False
+    #: Positional parameters in order: "event", "list", "context", or the place in the set of a step with several.
+    plan: tuple[str | int, ...] = ()
+    #: Parameters that are passed by name, by what they take.
+    keywords: tuple[tuple[str, str | int], ...] = ()
+    #: Parameters that resources fill, always passed by name.
+    resources: tuple[tuple[str, Resource], ...] = ()
     source: str = ""
     faults: list[str] = []
 
@@ -62,12 +59,6 @@ class Step(Struct):
         kind = "async " if self.is_async else ""
         takes = " | ".join(c.__name__ for c in (*self.takes.events, *self.takes.lists))
         return f"<{kind}step {self.name}({takes})>"
-
-
-def options_of(fn: Any) -> StepOptions | None:
-    """The options of a function that is a step, None for any other object."""
-    found = getattr(fn, ATTRIBUTE, None)
-    return found if isinstance(found, StepOptions) else None
 
 
 def nested_names(skip: tuple[str, ...]) -> dict[str, Any] | None:
@@ -91,7 +82,9 @@ def nested_names(skip: tuple[str, ...]) -> dict[str, Any] | None:
 
 def _may_be_hinted(value: Any) -> bool:
     # Not all locals: a step would keep the frames and arrays of its surroundings alive.
-    return isinstance(value, (type, ModuleType, TypeAliasType)) or get_origin(value) is not None
+    # A function may be the factory of a resource.
+    kinds = (type, ModuleType, FunctionType, TypeAliasType, Resource, Take, Collect)
+    return isinstance(value, kinds) or get_origin(value) is not None
 
 
 def step_of(
@@ -109,8 +102,7 @@ def step_of(
     call = fn if owner is None else MethodType(fn, owner)
     step = Step(name, fn, options, owner, inspect.iscoroutinefunction(fn), call, source=source_hash(fn))
     where = f"step {name!r}"
-    if options.num_workers is not None and options.num_workers < 1:
-        step.faults.append(f"{where}: num_workers is {options.num_workers}; give at least 1, or None for no limit.")
+    step.faults += [f"{where}: {said}" for said in option_faults(options, step.is_async)]
     if inspect.isgeneratorfunction(fn) or inspect.isasyncgenfunction(fn):
         step.faults.append(f"{where} is a generator: return a list of events instead of yielding them.")
     try:
@@ -120,76 +112,25 @@ def step_of(
             f"{where}: the hint of {error.name!r} cannot be resolved ({error}). Define that name before the first run."
         )
         return step
-    _read_parameters(step, hints, is_context, where)
-    _read_return(step, hints, where)
+    read_parameters(step, hints, is_context, where)
+    read_return(step, hints, where)
     return step
-
-
-def _read_parameters(step: Step, hints: dict[str, Any], is_context: Callable[[Any], bool], where: str) -> None:
-    plan: list[str] = []
-    keywords: list[tuple[str, str]] = []
-    parameters = list(inspect.signature(step.fn).parameters.values())
-    taken: list[Meaning] = []
-    for parameter in parameters[1:] if step.owner is not None else parameters:
-        hint = hints.get(parameter.name, inspect.Parameter.empty)
-        if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
-            step.faults.append(f"{where}: {parameter} cannot be filled; name the event that the step takes.")
-            continue
-        if is_context(hint):
-            kind = "context"
-            step.state_model = _model_of(hint)
-        else:
-            found = meaning(hint) if hint is not parameter.empty else NOTHING
-            if not found.events and not found.is_list:
-                if parameter.default is parameter.empty:
-                    said = "no type hint" if hint is parameter.empty else f"the hint {_spell(hint)}, which is no event"
-                    step.faults.append(
-                        f"{where}: parameter {parameter.name!r} has {said}. Hint the event type that the step takes."
-                    )
-                continue
-            kind = "list" if found.is_list else "event"
-            taken.append(found)
-            if found.events and found.is_list:
-                step.faults.append(f"{where}: {parameter.name!r} mixes single events and a list; take one of them.")
-        if parameter.kind is parameter.KEYWORD_ONLY:
-            keywords.append((parameter.name, kind))
-        else:
-            plan.append(kind)
-    if len(taken) > 1:
-        step.faults.append(f"{where} has {len(taken)} event parameters; take one, or a union of the types.")
-    elif taken:
-        step.takes = taken[0]
-        for other in taken[0].others:
-            step.faults.append(f"{where} takes {_spell(other)}, which is no event type.")
-    elif not step.faults:
-        step.faults.append(f"{where} takes no event. Give it a parameter with an event type, as in `ev: StartEvent`.")
-    step.plan, step.keywords = tuple(plan), tuple(keywords)
-
-
-def _read_return(step: Step, hints: dict[str, Any], where: str) -> None:
-    if "return" not in hints:
-        step.faults.append(
-            f"{where} has no return hint. Write what it returns, as in `-> StopEvent`, or `-> None` for nothing."
-        )
-        return
-    step.gives = meaning(hints["return"])
-    for other in step.gives.others:
-        step.faults.append(f"{where} returns {_spell(other)}, which is no event type. Wrap it into an event.")
-
-
-def _model_of(hint: Any) -> type[BaseModel] | None:
-    found = next(iter(get_args(hint)), None)
-    return found if isinstance(found, type) and issubclass(found, BaseModel) else None
 
 
 def asks_people(step: Step) -> bool:
     """Whether a step may ask a person, as far as its hints and code tell."""
     if any(role_of(cls) == "request" for cls in (*step.gives.events, *step.gives.lists)):
         return True
-    code = getattr(step.fn, "__code__", None)
-    return (
-        "context" in (*step.plan, *(kind for _, kind in step.keywords)) and code is not None and "ask" in code.co_names
-    )
+    return _has_context(step) and mentions(step.fn, "ask")
+
+
+def waits_for_events(step: Step) -> bool:
+    """Whether a step may wait for events, as far as its code tells."""
+    return _has_context(step) and mentions(step.fn, "wait_for_event")
+
+
+def _has_context(step: Step) -> bool:
+    return "context" in (*step.plan, *(kind for _, kind in step.keywords))
 
 
 def answers_of(step: Step) -> list[type[Event]]:
@@ -198,27 +139,37 @@ def answers_of(step: Step) -> list[type[Event]]:
     return [cls for cls in found if isinstance(cls, type) and issubclass(cls, Event)]
 
 
-def arguments(step: Step, value: Any, context: Any) -> tuple[Sequence[Any], dict[str, Any]]:
-    """How to call a step: positional and keyword arguments."""
-    args = [context if kind == "context" else value for kind in step.plan]
-    kwargs = {name: context if kind == "context" else value for name, kind in step.keywords}
-    return args, kwargs
+def arguments(
+    step: Step, value: Any, context: Any, injected: Mapping[str, Any] | None = None
+) -> tuple[Sequence[Any], dict[str, Any]]:
+    """How to call a step: positional and keyword arguments.
+
+    Args:
+        step: The step.
+        value: The event, the list that it gathers, or, of a step with several event parameters, the set in their order.
+        context: Its context.
+        injected: The values of its resources, by parameter.
+    """
+    args = [_argument(kind, value, context) for kind in step.plan]
+    kwargs = {name: _argument(kind, value, context) for name, kind in step.keywords}
+    return args, {**kwargs, **injected} if injected else kwargs
 
 
-def source_hash(fn: Callable[..., Any]) -> str:
-    """Hash of a step's dedented source; without source of its code's bytes and constants (R1.43)."""
-    try:
-        text = textwrap.dedent(inspect.getsource(fn))
-    except (OSError, TypeError):
-        code = getattr(fn, "__code__", None)
-        text = _code_text(code) if isinstance(code, CodeType) else repr(fn)
-    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:16]
+def _argument(kind: str | int, value: Any, context: Any) -> Any:
+    if isinstance(kind, int):
+        return value[kind]
+    return context if kind == "context" else value
 
 
-def _code_text(code: CodeType) -> str:
-    inner = [_code_text(c) if isinstance(c, CodeType) else repr(c) for c in code.co_consts]
-    return f"{code.co_code.hex()} {code.co_names} {inner}"
-
-
-def _spell(hint: Any) -> str:
-    return f"{hint.__module__}.{hint.__qualname__}" if isinstance(hint, type) else repr(hint)
+__all__ = [
+    "ATTRIBUTE",
+    "Step",
+    "StepOptions",
+    "answers_of",
+    "arguments",
+    "asks_people",
+    "nested_names",
+    "options_of",
+    "step_of",
+    "waits_for_events",
+]

@@ -27,7 +27,8 @@ def to_dot(graph: Graph) -> str:
     lines.insert(1, f"  label={_dot_label(graph.name)};")
     groups: dict[str, list[str]] = {}
     for i, node in enumerate(graph.nodes):
-        groups.setdefault(node.group, []).append(f"n{i} [label={_dot_label(node.label)}, {_DOT_NODE[node.shape]}];")
+        label = _dot_label(f"{node.label}\n{node.runs}" if node.runs else node.label)
+        groups.setdefault(node.group, []).append(f"n{i} [label={label}, {_DOT_NODE[node.shape]}];")
     lines += [f"  {line}" for line in groups.pop("", [])]
     for k, (name, members) in enumerate(groups.items()):
         lines.append(f"  subgraph cluster_{k} {{ label={_dot_label(name)}; {' '.join(members)} }}")
@@ -67,7 +68,8 @@ def to_mermaid(graph: Graph) -> str:
 
 def _mermaid_node(index: int, node: Node) -> str:
     left, right = _MERMAID_NODE[node.shape]
-    return f'n{index}{left}"{_mermaid_text(node.label)}"{right}'
+    runs = f"<br/>{_mermaid_text(node.runs)}" if node.runs else ""
+    return f'n{index}{left}"{_mermaid_text(node.label)}{runs}"{right}'
 
 
 def _mermaid_edge(edge: Edge) -> str:

@@ -8,6 +8,7 @@ from typing import Any
 
 import ipywidgets
 
+from flownb.answering import find
 from flownb.core.state import Delivery, RunState
 from flownb.core.ticks import Ask
 from flownb.errors import EngineLost, WorkflowError
@@ -19,7 +20,7 @@ from flownb.notebook.questions import OPEN_FORMS, deadline_note, ending_note, fo
 from flownb.notebook.screen import Screen
 from flownb.notebook.viewmodel import caption, causes, delivery_of
 from flownb.notebook.widget import RunView
-from flownb.requests import Request, find
+from flownb.requests import Request
 
 #: Rows of one `ticks` message.
 CHUNK = 2_500
@@ -273,7 +274,7 @@ class RunPanel(ipywidgets.VBox):  # type: ignore[misc]
 
     def _on_answer(self, message: dict[str, Any]) -> bool:
         runner = self._screen.runner
-        Request(runner, find(runner, message["request"])).answer(message["value"])
+        Request(*find(runner, message["request"])).answer(message["value"])
         return True
 
     def _on_detail(self, message: dict[str, Any]) -> bool:

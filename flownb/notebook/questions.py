@@ -8,12 +8,13 @@ from typing import Any
 
 from IPython import display as ipython
 
+from flownb.answering import answer_request
 from flownb.defaults import options
 from flownb.events import Question, fields_of
 from flownb.notebook import kernel
 from flownb.notebook.forms import AnswerForm
 from flownb.notebook.payload import preview, rows
-from flownb.requests import Request, Requests, answer_request
+from flownb.requests import Request, Requests
 
 _display: Any = ipython.display
 
@@ -86,7 +87,7 @@ def show_form(request: Request[Any]) -> Any:
     return form.box
 
 
-def show_forms(requests: Requests) -> None:
+def show_forms(requests: Requests[Any]) -> None:
     """The forms of the oldest questions as a cell's output; where nobody looks, and without questions, only words."""
     asked = list(requests)
     if kernel.has_front_end():

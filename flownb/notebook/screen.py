@@ -8,9 +8,10 @@ from itertools import chain, islice
 from typing import Any, Protocol
 
 from flownb.core import commands as c
-from flownb.core.reduce import begin, reduce
+from flownb.core.graph import Graph
+from flownb.core.reduce import begin, is_first, reduce
 from flownb.core.state import RunState, is_ended
-from flownb.core.ticks import RunStarted, Tick
+from flownb.core.ticks import Tick
 from flownb.errors import EngineLost
 from flownb.notebook.layout import Layout, lay_out, topological
 from flownb.notebook.payload import preview
@@ -59,7 +60,7 @@ class Screen:
         before: RunState | None = None
         for tick in list(runner.ticks):
             if before is None:
-                assert isinstance(tick, RunStarted)
+                assert is_first(tick)
                 state, commands = begin(tick)
             else:
                 state, commands = reduce(before, tick)
@@ -77,7 +78,13 @@ class Screen:
         return self
 
     def _on_tick(self, before: RunState | None, tick: Tick, after: RunState, commands: list[c.AnyCommand]) -> None:
+        graph = self.projection.graph
         self.projection.apply(before, tick, after, commands)
+        if self.projection.graph is not graph:  # the run took newer definitions
+            self.layout, self._asked_layout = None, False
+            self.want_layout()
+            for panel in self.panels:
+                panel.redraw()
 
     def changed(self) -> None:
         """Something is new: the panels are due."""
@@ -94,11 +101,13 @@ class Screen:
 
         def work() -> None:
             layout = lay_out(graph)
-            self.runner.host.call(self._laid_out, layout)
+            self.runner.host.call(self._laid_out, graph, layout)
 
         pool.submit(work)
 
-    def _laid_out(self, layout: Layout | None) -> None:
+    def _laid_out(self, graph: Graph, layout: Layout | None) -> None:
+        if graph is not self.projection.graph:  # of an older definition
+            return
         self.layout = layout
         self._asked_layout = layout is not None  # the next panel asks again
         for panel in self.panels:

@@ -93,9 +93,10 @@ def _live_node(index: int, node: Node, box: Box) -> str:
     front = front_of(node, box)
     glyph_x, text_x, y = text_at(node, front)
     name = xml(shorten(node.label))
+    title = xml(f"{node.label}, {node.runs}" if node.runs else node.label)
     out = [
         f'<g class="fl-node fl-{node.shape} s-idle nosub" data-n="{index}" role="button" tabindex="-1" '
-        f'aria-label="{xml(node.label)}, not reached"><title>{xml(node.label)}</title>'
+        f'aria-label="{xml(node.label)}, not reached"><title>{title}</title>'
     ]
     if node.shape == "fan":
         out += [f'<path class="stack" d="{outline("step", copy)}"/>' for copy in copies_of(box)]
@@ -224,7 +225,7 @@ def _glyph(state: str, x: float, y: float) -> str:
 
 
 def _twin_node(node: Node, box: Box, state: State) -> str:
-    name, sub, bar = str(state[0]), str(state[1]), state[2] if len(state) > 2 else None
+    name, sub, bar = str(state[0]), str(state[1]) or node.runs, state[2] if len(state) > 2 else None
     fill, stroke, width, dash = _TWIN_LOOK[name]
     front = front_of(node, box)
     out: list[str] = []

@@ -49,6 +49,7 @@ class Twin:
         for status, word in (
             ("failed", "failed"),
             ("person", "waits for a person"),
+            ("retrying", "is tried again"),
             ("running", "running"),
             ("done", "done"),
         ):

@@ -7,13 +7,16 @@ what. A tick costs what it touched: steps are compared by identity, never looked
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import islice
+from itertools import chain, islice
 from typing import Any
 
 from flownb.core import commands as c
 from flownb.core import ticks as t
+from flownb.core.causes import causes, delivery_of
+from flownb.core.changes import differing
 from flownb.core.graph import Edge, Graph, graph_of, short
 from flownb.core.outstanding import describe
+from flownb.core.spec import Spec
 from flownb.core.state import Delivery, RunState, StepState, is_ended, shown_status
 from flownb.core.values import Out
 
@@ -32,28 +35,38 @@ class Projection:
     """The shown side of one run, kept up to date tick by tick."""
 
     def __init__(self, first: RunState) -> None:
-        spec = first.spec
-        self.graph: Graph = graph_of(spec)
-        self.nodes: list[Node] = [["idle", "", None] for _ in self.graph.nodes]
-        self.edges: list[int] = [0] * len(self.graph.edges)
         self.rows: list[tuple[Any, ...]] = []
         #: seq -> seqs of the ticks that it caused.
         self.effects: dict[int, list[int]] = {}
         self._started_at = first.started_at
+        #: Open questions: the name of their step.
+        self._asked: dict[int, str] = {}
+        self._draw(first.spec)
+
+    def _draw(self, spec: Spec) -> None:
+        """Begin with the drawing of a definition; nothing of it is reached yet."""
+        self.graph: Graph = graph_of(spec)
+        self.nodes: list[Node] = [["idle", "", None] for _ in self.graph.nodes]
+        self.edges: list[int] = [0] * len(self.graph.edges)
         self._along: dict[tuple[int, str], list[int]] = {}
         for i, edge in enumerate(self.graph.edges):
             self._along.setdefault((edge.source, edge.key), []).append(i)
         self._gatherers = [i for i, step in enumerate(spec.steps) if step.gathers]
-        #: Open questions: their step; and how many each step has.
-        self._asked: dict[int, int] = {}
-        self._asks = [0] * len(spec.steps)
+        #: Per step: its open questions, and its deliveries that are tried again later.
+        asked = list(self._asked.values())
+        self._asks = [asked.count(step.name) for step in spec.steps]
+        self._retrying = [0] * len(spec.steps)
 
     def apply(self, before: RunState | None, tick: t.Tick, after: RunState, commands: Sequence[c.AnyCommand]) -> None:
         """One more tick."""
-        touched = self._touched(before, after, commands)
+        was = before
+        if before is not None and before.spec is not after.spec:  # a newer definition may have other steps
+            self._draw(after.spec)
+            was = None
+        touched = self._touched(was, after, commands)
         deltas = [delta for i in touched if (delta := self._step_delta(i, after)) is not None]
         deltas += self._ends(after)
-        taken = self._edges_taken(before, tick)
+        taken = self._edges_taken(before, tick) if was is before else []
         for edge in taken:
             self.edges[edge] += 1
         kind, step, event, keys = caption(tick, before)
@@ -66,27 +79,35 @@ class Projection:
         found: set[int] = set()
         if before is None:
             found.update(range(len(after.steps)))
+            for i, step in enumerate(after.steps):
+                self._retrying[i] = sum(_is_retrying(d) for d in step.waiting.values())
         else:
             for i, (old, new) in enumerate(zip(before.steps, after.steps, strict=True)):
                 if old is not new:
                     found.add(i)
+                    for _, was, now in differing(old.waiting, new.waiting):
+                        self._retrying[i] += _is_retrying(now) - _is_retrying(was)
             if before.joins is not after.joins:
                 found.update(self._gatherers)
+        steps = after.spec.steps
         for command in commands:
             if type(command) is c.OpenRequest and command.request.step >= 0:
-                step = self._asked[command.request.id] = command.request.step
-                self._asks[step] += 1
-                found.add(step)
+                i = command.request.step
+                if command.request.id not in self._asked:
+                    self._asked[command.request.id] = steps[i].name
+                    self._asks[i] += 1
+                found.add(i)
             elif type(command) is c.CloseRequest and command.request in self._asked:
-                step = self._asked.pop(command.request)
-                self._asks[step] -= 1
-                found.add(step)
+                i = after.spec.index[self._asked.pop(command.request)]
+                self._asks[i] -= 1
+                found.add(i)
         if is_ended(after):
             found.update(range(len(after.steps)))
         return sorted(found)
 
     def _step_delta(self, i: int, after: RunState) -> list[Any] | None:
-        node = step_node(after, i, self._asks[i], self.graph.nodes[i + 1].shape == "fan")
+        is_fan = self.graph.nodes[i + 1].shape == "fan"
+        node = step_node(after, i, self._asks[i], is_fan, self._retrying[i])
         if node == self.nodes[i + 1]:
             return None
         self.nodes[i + 1] = node
@@ -105,7 +126,7 @@ class Projection:
         return deltas
 
     def _edges_taken(self, before: RunState | None, tick: t.Tick) -> list[int]:
-        outs: tuple[Out, ...]
+        outs: Sequence[Out]
         match tick:
             case t.RunStarted() | t.EventArrived():
                 source, outs = 0, (tick.out,)
@@ -113,11 +134,8 @@ class Projection:
                 if before is None or tick.step not in before.spec.index:
                     return []
                 source, outs = before.spec.index[tick.step] + 1, tick.outs
-            case t.RequestAnswered():
-                request = before.requests.get(tick.request) if before is not None else None
-                if request is None or request.delivery or request.step < 0:
-                    return []
-                source, outs = request.step + 1, (tick.answer,)
+            case t.RequestAnswered() | t.RequestDisposed() | t.TimerFired():
+                source, outs = _answered(before, tick)
             case _:
                 return []
         taken: list[int] = []
@@ -131,14 +149,45 @@ class Projection:
         return {name: [row[i] for row in rows] for i, name in enumerate(COLUMNS)}
 
 
-def step_node(state: RunState, i: int, asks: int, is_fan: bool) -> Node:
-    """The shown state of one step: the most urgent of its deliveries."""
+def _answered(
+    before: RunState | None, tick: t.RequestAnswered | t.RequestDisposed | t.TimerFired
+) -> tuple[int, Sequence[Out]]:
+    """What goes on in the branch of a question that was returned or sent, and the node that asked it."""
+    number = 0
+    if before is not None and isinstance(tick, t.TimerFired):
+        timer = before.timers.get(tick.timer)
+        number = timer.ref if timer is not None and timer.kind == "deadline" else 0
+    elif not isinstance(tick, t.TimerFired):
+        number = tick.request
+    request = before.requests.get(number) if before is not None else None
+    if request is None or request.delivery or request.step < 0:
+        return 0, ()
+    if isinstance(tick, t.RequestAnswered):
+        return request.step + 1, (tick.answer,)
+    out = request.default if isinstance(tick, t.TimerFired) and request.default is not None else tick.closed
+    return request.step + 1, () if out is None else (out,)
+
+
+def _is_retrying(d: Delivery | None) -> bool:
+    return d is not None and d.tries is not None and d.tries.timer > 0
+
+
+def step_node(state: RunState, i: int, asks: int, is_fan: bool, retrying: int = 0) -> Node:
+    """The shown state of one step: the most urgent of its deliveries.
+
+    Args:
+        state: The run's.
+        i: Index of the step.
+        asks: Its open questions.
+        is_fan: It takes the elements of a fan-out.
+        retrying: Its deliveries that are tried again later.
+    """
     step = state.steps[i]
-    name, sub = _urgent(state, i, step, asks)
+    name, sub = _urgent(state, i, step, asks, retrying)
     return [name, sub, _bar(step) if is_fan and name != "idle" else None]
 
 
-def _urgent(state: RunState, i: int, step: StepState, asks: int) -> tuple[str, str]:
+def _urgent(state: RunState, i: int, step: StepState, asks: int, retrying: int) -> tuple[str, str]:
     running, waiting = len(step.active), len(step.waiting)
     queued, total = len(step.queue), step.done + step.failed
     everything = total + running + waiting + queued
@@ -148,10 +197,12 @@ def _urgent(state: RunState, i: int, step: StepState, asks: int) -> tuple[str, s
         return "skipped", "cut off"
     if asks:
         return "person", f"{asks} questions" if asks > 1 else "asks you"
+    if retrying:
+        return "retrying", f"{retrying} of {everything} again" if everything > 1 else "tries again"
     if running:
         return "running", f"{step.done} of {everything}" if everything > 1 else ""
     if waiting:
-        return "waiting", f"{step.done} of {everything}" if everything > 1 else "sleeps"
+        return "waiting", f"{step.done} of {everything}" if everything > 1 else _waits(step)
     gathered = _gathered(state, i)
     if gathered:
         return "waiting", gathered
@@ -162,14 +213,25 @@ def _urgent(state: RunState, i: int, step: StepState, asks: int) -> tuple[str, s
     return "idle", ""
 
 
+#: What a single waiting delivery does.
+_WAITS = {"sleep": "sleeps", "event": "waits", "child": "runs a child", "ask": "asks"}
+
+
+def _waits(step: StepState) -> str:
+    d = next(step.waiting.values())
+    if d.held:
+        return "held back"
+    wait = next(d.waits.values(), None)
+    return _WAITS[wait.kind] if wait is not None else "goes on soon"
+
+
 def _gathered(state: RunState, i: int) -> str:
     """ "3 of 8" for a gathering step whose fan-out is open (of several open ones, the oldest)."""
     if not state.spec.steps[i].gathers or not len(state.joins):
         return ""
     join = next(state.joins.values())
-    if i not in join.targets:
-        return ""
-    return f"{len(join.got) // len(join.targets)} of {join.size}"
+    target = next((target for target in join.targets if target.step == i), None)
+    return f"{target.n} of {join.size}" if target is not None else ""
 
 
 def _bar(step: StepState) -> Bar:
@@ -177,64 +239,129 @@ def _bar(step: StepState) -> Bar:
 
 
 def short_error(state: RunState, i: int) -> str:
-    """Name of the exception that a step failed with."""
+    """Name of the exception that a step failed with; of failures that others took, how many."""
     if state.failure is not None and state.failed_step == i:
         return short(state.failure.type)
-    return "failed"
+    failed = state.steps[i].failed
+    return f"{failed} failed" if failed > 1 else "failed"
 
 
-def caption(tick: t.Tick, before: RunState | None) -> tuple[str, str, str, str]:
+Caption = tuple[str, str, str, str]
+
+
+def caption(tick: t.Tick, before: RunState | None) -> Caption:
     """Words for a tick's row: kind, step, event, keys of the state that it wrote."""
     match tick:
         case t.StepFinished():
             events = f"{len(tick.outs)} × {short(tick.outs[0].key)}" if tick.fan and tick.outs else _names(tick.outs)
             return "finished", tick.step, "[]" if tick.fan and not tick.outs else events, ""
         case t.StepFailed():
-            return "failed", tick.step, short(tick.failure.type), ""
+            again = f", again in {max(0.0, tick.retry_at - tick.at):.3g} s" if tick.retry_at is not None else ""
+            return "failed", tick.step, short(tick.failure.type) + again, ""
         case t.EventsSent():
             return "sent", tick.step, _names(tick.outs), ""
         case t.StreamWritten():
             return "sent", tick.step, f"{short(tick.out.key)} to the stream", ""
+        case t.StreamRewound():
+            return "control", tick.step, "writes its stream anew", ""
         case t.StateWritten():
             return "wrote", tick.step, "", ", ".join((*tick.changes, *tick.dropped))
+        case t.ValueRecorded():
+            return "wrote", tick.step, f"{tick.name} for its next start", ""
         case t.WaitOpened():
-            if isinstance(tick.wait, t.Sleep):
-                return "waiting", tick.step, f"sleeps {tick.wait.due_at - tick.at:.3g} s", ""
-            return "asked", tick.step, short(tick.wait.question.key), ""
+            return _wait_caption(tick)
         case t.WaitWithdrawn():
             return "control", tick.step, "gave up a wait", ""
         case t.TimerFired():
             return _timer_caption(tick, before)
         case t.RequestAnswered():
-            return "answered", _asker(tick.request, before), short(tick.answer.key), ""
+            said = f"{short(tick.answer.key)} ({tick.decision})" if tick.decision else short(tick.answer.key)
+            return "answered", _asker(tick.request, before), said, ""
         case t.RequestDisposed():
-            return "control", _asker(tick.request, before), "question disposed of", ""
+            said = "asks something else" if tick.superseded else "question disposed of"
+            return "control", _asker(tick.request, before), said, ""
+        case t.RequestHeld():
+            return "control", _asker(tick.request, before), "countdown stopped", ""
+        case t.ChildChanged() | t.ChildFinished():
+            return _child_caption(tick, before)
         case t.EventArrived():
             return "event", tick.step or "", short(tick.out.key), ""
+    return _control_caption(tick)
+
+
+def _control_caption(tick: t.Tick) -> Caption:
+    match tick:
         case t.RunStarted():
             return "started", "run", short(tick.out.key), ""
+        case t.RunForked():
+            return "started", "run", f"from tick {tick.base_seq} of {tick.base}", ""
         case t.RunOpened():
             return "control", "run", "taken over", ""
         case t.GateClosed():
             return "paused", "run", tick.reason, ""
+        case t.BreakpointHit():
+            return "paused", "run", f"breakpoint {tick.breakpoint}{f': {tick.what}' if tick.what else ''}", ""
         case t.GateOpened():
             return "continued", "run", tick.reason, ""
         case t.StepsGranted():
             return "stepped", "run", f"{tick.n} granted" if tick.n > 1 else "", ""
+        case t.HoldChanged():
+            return "control", "run", f"held open: {tick.reason}" if tick.reason else "held open no more", ""
+        case t.DefinitionAdopted():
+            return "control", "run", "takes newer definitions", ""
         case t.CancelRequested():
             return "cancelled", "run", tick.reason, ""
+        case t.RunSuspended():
+            return "control", "run", f"suspended: {tick.reason}" if tick.reason else "suspended", ""
         case t.QuietNoticed():
             return "waiting", "run", "nothing moves by itself", ""
     return "control", "", type(tick).__name__, ""
 
 
-def _timer_caption(tick: t.TimerFired, before: RunState | None) -> tuple[str, str, str, str]:
+def _wait_caption(tick: t.WaitOpened) -> Caption:
+    match tick.wait:
+        case t.Sleep():
+            return "waiting", tick.step, f"sleeps {tick.wait.due_at - tick.at:.3g} s", ""
+        case t.Ask():
+            return "asked", tick.step, short(tick.wait.question.key), ""
+        case t.Await():
+            if tick.wait.question is not None:
+                return "asked", tick.step, short(tick.wait.question.key), ""
+            return "waiting", tick.step, f"waits for {short(tick.wait.event)}", ""
+        case t.RunChild():
+            return "waiting", tick.step, f"runs {short(tick.wait.workflow)}", ""
+
+
+#: What the other timers do, by their kind.
+_TIMERS = {
+    "sleep": "slept",
+    "retry": "tries again",
+    "rate": "may start again",
+    "wait": "waited in vain",
+}
+
+
+def _timer_caption(tick: t.TimerFired, before: RunState | None) -> Caption:
     timer = before.timers.get(tick.timer) if before is not None else None
     if before is None or timer is None:
         return "timer", "", "", ""
-    if timer.kind == "sleep":
-        return "timer", before.spec.steps[timer.step].name, "slept", ""
-    return "timer", _asker(timer.ref, before), "deadline", ""
+    if timer.kind == "deadline":
+        return "timer", _asker(timer.ref, before), "deadline", ""
+    if timer.kind == "timeout":
+        return "timer", "run", "its time is over", ""
+    if timer.kind == "grace":
+        return "timer", "run", "the time of its @on_cancel steps is over", ""
+    return "timer", before.spec.steps[timer.step].name, _TIMERS[timer.kind], ""
+
+
+def _child_caption(tick: t.ChildChanged | t.ChildFinished, before: RunState | None) -> Caption:
+    child = before.side.children.get(tick.child) if before is not None else None
+    step = before.spec.steps[child.step].name if before is not None and child is not None else ""
+    name = short(child.workflow) if child is not None else "child"
+    if isinstance(tick, t.ChildChanged):
+        return "waiting", step, f"{name} {'goes on' if tick.active else 'waits'}", ""
+    kind = "event" if tick.status == "completed" else "control"
+    return kind, step, f"{name} {tick.status.replace('_', ' ')}", ""
 
 
 def _asker(number: int, before: RunState | None) -> str:
@@ -248,15 +375,6 @@ def _names(outs: Sequence[Out]) -> str:
     return ", ".join(short(out.key) for out in outs)
 
 
-def delivery_of(tick: t.Tick, before: RunState | None) -> Delivery | None:
-    """The delivery that a tick of a step belongs to, as it was before it."""
-    key, name = getattr(tick, "delivery", None), getattr(tick, "step", None)
-    if before is None or key is None or name not in before.spec.index:
-        return None
-    step = before.steps[before.spec.index[name]]
-    return step.active.get(key) or step.waiting.get(key)
-
-
 def _took_ms(tick: t.Tick, before: RunState | None) -> int:
     if not isinstance(tick, (t.StepFinished, t.StepFailed)):
         return 0
@@ -264,28 +382,8 @@ def _took_ms(tick: t.Tick, before: RunState | None) -> int:
     return max(1, round(1000 * (tick.at - delivery.at))) if delivery is not None else 0
 
 
-def causes(tick: t.Tick, before: RunState | None) -> list[int]:
-    """seqs of the ticks that led to one: who sent its event, who asked its question."""
-    delivery = delivery_of(tick, before)
-    if delivery is not None:
-        return [delivery.cause]
-    if before is None:
-        return []
-    number = getattr(tick, "request", None)
-    if isinstance(tick, t.TimerFired):
-        timer = before.timers.get(tick.timer)
-        if timer is None:
-            return []
-        if timer.kind == "sleep":
-            sleeper = before.steps[timer.step].waiting.get(timer.ref)
-            return [next(iter(sleeper.ledger))] if sleeper is not None and sleeper.ledger is not None else []
-        number = timer.ref
-    request = before.requests.get(number) if number is not None else None
-    return [request.opened] if request is not None else []
-
-
 def queue_lines(state: RunState, inbox: Iterable[t.Tick], limit: int = 60) -> list[list[str]]:
-    """What comes next and who waits: `[[what, text], ...]`, what in next, running, queued, waiting, timer, person.
+    """What comes next and who waits: `[[what, text], ...]`, what in next, running, queued, person, timer, waiting.
 
     At most `limit` lines. Nothing is read beyond them: it is asked for 20 times a second, of queues of any length.
     """
@@ -301,20 +399,32 @@ def _queue_lines(state: RunState, inbox: Iterable[t.Tick], each: int) -> Iterato
     for spec, step in zip(steps, state.steps, strict=True):
         for delivery in islice(step.active.values(), each):
             yield ["running", f"{spec.name} · {describe(delivery.out)}"]
+        for number in islice(chain(step.front, step.again), each):  # woken, or starting again: ahead of the queue
+            due = step.waiting.get(number)
+            if due is not None and due.due:
+                yield ["queued", f"{spec.name} · {describe(due.out)}"]
         for delivery in islice(step.queue, each):
             yield ["queued", f"{spec.name} · {describe(delivery.out)}"]
+    for key, i in islice(state.side.held.items(), each):
+        held = state.steps[i].waiting[key]
+        yield ["queued", f"{steps[i].name} · {describe(held.out)}, held back by a breakpoint"]
     for request in state.requests.values():
         name = steps[request.step].name if request.step >= 0 else "start"
         yield ["person", f"{name} asks {short(request.question.key)}"]
     for timer in state.timers.values():
-        if timer.kind == "sleep":
-            yield ["timer", f"{steps[timer.step].name} sleeps"]
+        if timer.kind in ("sleep", "retry"):
+            yield ["timer", f"{steps[timer.step].name} {'sleeps' if timer.kind == 'sleep' else 'tries again'}"]
+    for waiter in state.side.waiters.values():
+        if not waiter.request:
+            yield ["waiting", f"{steps[waiter.step].name} waits for {short(waiter.event)}"]
+    for child in state.side.children.values():
+        yield ["waiting", f"{steps[child.step].name} runs {short(child.workflow)}"]
 
 
 def counts_line(projection: Projection, state: RunState) -> str:
     """One line for the compact panel: the most telling step."""
     for node, shown in zip(projection.graph.nodes, projection.nodes, strict=True):
-        if shown[0] in ("running", "waiting") and shown[1]:
+        if shown[0] in ("running", "retrying", "waiting") and shown[1]:
             return f"{' '.join(node.label.split())} {shown[1]}"
     return ""
 
@@ -326,4 +436,14 @@ def status_words(state: RunState, suspended: str, blocked: str) -> str:
     return "blocked" if blocked else shown_status(state)
 
 
-__all__ = ["COLUMNS", "STATES", "Edge", "Projection", "caption", "causes", "queue_lines", "status_words"]
+__all__ = [
+    "COLUMNS",
+    "STATES",
+    "Edge",
+    "Projection",
+    "caption",
+    "causes",
+    "delivery_of",
+    "queue_lines",
+    "status_words",
+]

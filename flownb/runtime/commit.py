@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from flownb.core.state import shown_status
-from flownb.core.ticks import EventArrived, RequestAnswered, RunStarted
+from flownb.core.ticks import EventArrived, RequestAnswered, RunForked, RunStarted
 from flownb.core.values import Out
 from flownb.errors import JournalConflict, NotStorable, WorkflowRuntimeError
 from flownb.store.journal import Append, Journal
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from flownb.runtime.runner import Runner
 
 #: What is acknowledged to the outside is flushed first (R1.12).
-_ACKNOWLEDGED = (RunStarted, EventArrived, RequestAnswered)
+_ACKNOWLEDGED = (RunStarted, RunForked, EventArrived, RequestAnswered)
 
 #: The fault of one run, which stays: that run is suspended with the reason.
 _LASTING = (NotStorable, JournalConflict)
@@ -25,12 +25,24 @@ _UNUSABLE = WorkflowRuntimeError
 
 
 class Committer:
-    """Writes turns into one journal."""
+    """Writes turns into one journal.
 
-    def __init__(self, journal: Journal, check: Callable[[Out], None] | None = None) -> None:
+    Args:
+        journal: It.
+        check: Raises NotStorable for a value that can be kept in memory only: asked before a tick is made of it
+            (R6.12). None: the journal is in memory itself.
+        unserializable: Whether it is asked where the workflow does not say (R6.10, R6.11).
+    """
+
+    def __init__(
+        self,
+        journal: Journal,
+        check: Callable[[Out], None] | None = None,
+        unserializable: Literal["error", "live"] = "error",
+    ) -> None:
         self.journal = journal
-        #: Raises NotStorable for a value that the journal refuses: asked before a tick is made of it (R6.12).
         self.check = check
+        self.unserializable: Literal["error", "live"] = unserializable
 
     def commit(self, runners: list[Runner]) -> None:
         """Append what each runner admitted; a run whose append fails is put back as it was (R1.16).
@@ -71,6 +83,12 @@ class Committer:
     def _write(self, runners: list[Runner]) -> None:
         durable = any(runner.ended or any(type(tick) in _ACKNOWLEDGED for tick in runner.batch) for runner in runners)
         entries = [
-            Append(runner.run_id, runner.before_seq, runner.batch, shown_status(runner.state)) for runner in runners
+            Append(
+                runner.run_id,
+                runner.before_seq - len(runner.unwritten),
+                [*runner.unwritten, *runner.batch] if runner.unwritten else runner.batch,
+                shown_status(runner.state),
+            )
+            for runner in runners
         ]
         self.journal.append(entries, durable=durable)

@@ -14,6 +14,7 @@ import logging
 import sys
 import threading
 from collections.abc import Callable
+from time import perf_counter
 from typing import Any, Protocol
 
 from flownb.errors import EngineLost, WorkflowConfigurationError
@@ -35,6 +36,9 @@ class Turned(Protocol):
     def notice_loss(self) -> None: ...
 
 
+#: How long turns may follow each other before the loop gets its round.
+LINGER_S = 0.001
+
 LOST = (
     "The event loop that drove this run is closed, so nothing drives it any more. Await the run before its "
     'asyncio.run(...) ends, or let the engine\'s own thread drive it: with_options(host="thread").'
@@ -53,6 +57,7 @@ class Host:
         self.thread = thread
         self._ident = thread.ident if thread is not None else threading.get_ident()
         self._ready: list[Turned] = []
+        self._is_turning = False
         self._clean = contextvars.Context()
         #: Live runs. Held here, so that a run whose handle was dropped goes on (R5.4).
         self.runners: set[Turned] = set()
@@ -94,9 +99,24 @@ class Host:
 
     def schedule(self, runner: Turned) -> None:
         """Let a runner take part in the next turn. On the loop's thread only; once per turn."""
-        if not self._ready:
-            self.soon(self._turn)
+        if not self._ready and not self._is_turning:
+            self.soon(self._turns)
         self._ready.append(runner)
+
+    def _turns(self) -> None:
+        """One turn, and at once the next ones that follow from it, for a moment: a round of the loop costs as much as a
+        turn. Whatever else waits in the loop waits no longer than that."""
+        self._is_turning = True
+        over_at = perf_counter() + LINGER_S
+        try:
+            while self._ready:
+                self._turn()
+                if perf_counter() > over_at:
+                    break
+        finally:
+            self._is_turning = False
+            if self._ready:
+                self.soon(self._turns)
 
     def _turn(self) -> None:
         """Each part is guarded on its own: a bug that one run meets must not keep the others from acting on what

@@ -8,7 +8,7 @@ from collections.abc import Callable, Generator
 from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from types import TracebackType
-from typing import Any, Generic, NoReturn, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, NoReturn, TypeVar
 
 from flownb.errors import WrongLoop
 
@@ -24,11 +24,13 @@ class Pending(Generic[T]):
         what: A few words for errors: "the answer to Approve".
         loop: The loop that drives what is waited for; `.result()` inside it could never return.
         abandon: Called when a wait for it is given up.
+        begin: Called when a wait for it begins and it is not over.
     """
 
     __slots__ = (
         "__weakref__",
         "_abandon",
+        "_begin",
         "_calls",
         "_done",
         "_error",
@@ -44,10 +46,12 @@ class Pending(Generic[T]):
         what: str,
         loop: asyncio.AbstractEventLoop | None = None,
         abandon: Callable[[], None] | None = None,
+        begin: Callable[[], None] | None = None,
     ) -> None:
         self._what = what
         self._loop = loop
         self._abandon = abandon
+        self._begin = begin
         self._done = False
         self._value: Any = None
         self._error: BaseException | None = None
@@ -60,6 +64,11 @@ class Pending(Generic[T]):
         """Nobody waits any more: withdraw what can be withdrawn."""
         if not self._done and self._abandon is not None:
             self._abandon()
+
+    def begin(self) -> None:
+        """Somebody waits for it now."""
+        if not self._done and self._begin is not None:
+            self._begin()
 
     def done(self) -> bool:
         return self._done
@@ -103,6 +112,7 @@ class Pending(Generic[T]):
 
     def __await__(self) -> Generator[Any, None, T]:
         if not self._done:
+            self.begin()
             loop = asyncio.get_running_loop()
             future: asyncio.Future[None] = loop.create_future()
             tell = partial(tell_loop, loop, future)
@@ -127,6 +137,7 @@ class Pending(Generic[T]):
         """
         if not self._done:
             self._refuse_own_loop()
+            self.begin()
             over = threading.Event()
             tell = over.set
             self.on_end(tell)
@@ -154,13 +165,15 @@ class Pending(Generic[T]):
             raise self._error.with_traceback(self._trace)  # each wait begins where it was rejected
         return self._value  # type: ignore[no-any-return]
 
-    def __getattr__(self, name: str) -> NoReturn:
-        if name.startswith("__"):
-            raise AttributeError(name)
-        raise AttributeError(
-            f"This is a handle of {self._what}, not the value itself, so it has no {name!r}: "
-            "await it, or call .result() in a def step."
-        )
+    if not TYPE_CHECKING:  # a checker would take every misspelt name for one that there is
+
+        def __getattr__(self, name: str) -> NoReturn:
+            if name.startswith("__"):
+                raise AttributeError(name)
+            raise AttributeError(
+                f"This is a handle of {self._what}, not the value itself, so it has no {name!r}: "
+                "await it, or call .result() in a def step."
+            )
 
     def __repr__(self) -> str:
         if not self._done:

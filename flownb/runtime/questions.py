@@ -2,19 +2,27 @@
 
 from __future__ import annotations
 
+import hashlib
 import threading
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 
+from flownb.core.commands import CloseRequest
 from flownb.core.state import Request, RunState
 from flownb.core.ticks import RequestAnswered, TimerFired
 from flownb.core.values import Out
+from flownb.errors import TokenTaken
 
 if TYPE_CHECKING:
-    from flownb.core.ticks import How
+    from flownb.core.ticks import AnyTick, How
     from flownb.runtime.runner import Runner
+
+
+def secret_of(token: str) -> str:
+    """The hash of a token; what is kept of it."""
+    return hashlib.sha256(token.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 class Accepted(Struct, frozen=True):
@@ -43,6 +51,8 @@ class Questions:
         self.asked: dict[tuple[int, int], Request] = {}
         self.asked_types: dict[tuple[int, int], Any] = {}
         self.answer_types: dict[int, Any] = {}
+        #: Old answers that are shown with a question that took the place of the answered one, by the old one's number.
+        self.drafts: dict[int, Out] = {}
         #: The question that a tick answered, by seq: for `ctx.request` in the step that gets the answer.
         self.answered_by: dict[int, Request] = {}
         #: Answers without a person.
@@ -51,8 +61,37 @@ class Questions:
         self.underway: set[int] = set()
         #: Its tasks, which must not be collected while they run.
         self.tasks: set[Any] = set()
+        #: Open readers of the run's stream: any of them may answer.
+        self.readers = 0
+        #: Told of each question that opens.
+        self.on_request: Callable[[Runner, Request], None] | None = None
+        #: Hashes of tokens of questions that are on their way to be opened, with who asks: delivery and start.
+        self.tokens: dict[str, tuple[int, int]] = {}
         #: Why such an answer did not come: shown with the question, which stays open.
         self.errors: dict[int, str] = {}
+
+    def take_token(self, runner: Runner, secret: str, delivery: int, start: int, instead_of: int) -> None:
+        """A question with a token of the caller's is about to be opened.
+
+        Args:
+            runner: The run.
+            secret: The hash of the token; the token itself is kept nowhere (R4.57).
+            delivery: Who asks, and in which start.
+            start: As above.
+            instead_of: Number of the question that it takes the place of, 0 for none.
+
+        Raises:
+            TokenTaken: Another open question has it (R4.58).
+        """
+        with self.door:
+            taken = any(r.token == secret and r.id != instead_of for r in runner.state.requests.values())
+            asker = self.tokens.get(secret)
+            if asker is not None:
+                worker = runner.workers.get(asker[0])
+                taken = taken or (worker is not None and worker.delivery.start == asker[1] and not worker.fenced)
+            if taken:
+                raise TokenTaken("That token is of another open question already. Give another one.")  # never the token
+            self.tokens[secret] = delivery, start
 
     def opened(self, runner: Runner, request: Request) -> None:
         self.all[request.id] = request
@@ -61,8 +100,17 @@ class Questions:
             self.asked[asked] = request
             if asked in self.asked_types:
                 self.answer_types[request.id] = self.asked_types.pop(asked)
+        self.tokens.pop(request.token, None)
+        if self.on_request is not None:
+            self.on_request(runner, request)
         if self.policy is not None:
             self.policy(runner, request)
+
+    def close(self, command: CloseRequest, tick: AnyTick) -> None:
+        """A question is no longer open; an event, from outside or of a step, may have answered it."""
+        self.closed[command.request] = command.how
+        if command.answer is not None and command.request not in self.accepted:
+            self.accepted[command.request] = Accepted(command.answer, getattr(tick, "by", ""), tick.at, "event")
 
     def answered(self, before: RunState, tick: RequestAnswered | TimerFired, seq: int) -> None:
         """A tick closed a question with an answer."""

@@ -5,16 +5,17 @@ from __future__ import annotations
 import os
 import traceback
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any
 
 from pydantic import ValidationError
 
+from flownb.core.state import RunState
 from flownb.core.values import Failure, Limit, Out
 from flownb.definition import Definition, Step
-from flownb.errors import EventOutdated, WorkflowRuntimeError
+from flownb.errors import EventOutdated, JoinIncomplete, WorkflowRuntimeError
 from flownb.events import Event, InputRequiredEvent, deadline_at, key_of
 from flownb.runtime.copying import copied
 
@@ -152,6 +153,16 @@ def failure_of(error: BaseException) -> Failure:
     kind = type(error)
     lines = traceback.format_exception(kind, error, user_part(error.__traceback__))
     return Failure(f"{kind.__module__}:{kind.__qualname__}", _message(error), _storable("".join(lines)))
+
+
+def error_of(state: RunState, errors: Mapping[int, BaseException]) -> BaseException | None:
+    """The live exception of a failed run, None if only its words are known."""
+    failure, error = state.failure, errors.get(state.end.failed_delivery)
+    if failure is not None and failure.type == "flownb.errors:JoinIncomplete":
+        incomplete = JoinIncomplete(failure.message, step=state.spec.steps[state.failed_step].name)
+        incomplete.__cause__ = error
+        return incomplete
+    return error
 
 
 def user_part(frames: TracebackType | None) -> TracebackType | None:

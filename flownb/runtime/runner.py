@@ -6,7 +6,7 @@ import contextvars
 import logging
 import threading
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from types import TracebackType
 from typing import Any, Literal
 
@@ -14,22 +14,24 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from flownb.core import commands as c
-from flownb.core.gate import is_beaten, is_control
-from flownb.core.life import first_state
-from flownb.core.outstanding import is_quiet
+from flownb.core.gate import is_control
+from flownb.core.life import ends_in, first_state
+from flownb.core.outstanding import is_quiet, outstanding
+from flownb.core.persist import Names
+from flownb.core.publishing import Published, publication
 from flownb.core.reduce import reduce
-from flownb.core.state import ENDED, RunState, Timer
+from flownb.core.state import ENDED, Child, RunState
 from flownb.core.ticks import (
     AnyTick,
     GateClosed,
     GateOpened,
     GateReason,
     QuietNoticed,
-    RequestAnswered,
+    RunForked,
+    RunOpened,
     RunStarted,
+    RunSuspended,
     StateWritten,
-    StepFailed,
-    StepFinished,
     StepsGranted,
     Tick,
     TimerFired,
@@ -37,39 +39,47 @@ from flownb.core.ticks import (
 from flownb.core.values import Out
 from flownb.definition import Definition
 from flownb.errors import EngineLost
-from flownb.events import RequestClosedEvent
 from flownb.runtime import capture
+from flownb.runtime.acting import ACTIONS, AFTER, is_owed, start, still_runs
 from flownb.runtime.clock import Clock, Handle
 from flownb.runtime.commit import Committer
 from flownb.runtime.copying import copied
+from flownb.runtime.gatekeeper import Gatekeeper, Goal, Seen, Stand
 from flownb.runtime.host import LOST, Host
+from flownb.runtime.opening import driver, unknown_outcomes
 from flownb.runtime.past import Past
 from flownb.runtime.pending import Pending
 from flownb.runtime.questions import Questions
-from flownb.runtime.results import out_of, value_out
+from flownb.runtime.results import error_of, value_out
 from flownb.runtime.userstate import UserState
 from flownb.runtime.worker import Worker
 
 #: Told of each committed tick: the state before (None for the first), the tick, the state after, its commands.
 Observer = Callable[[RunState | None, Tick, RunState, list[c.AnyCommand]], None]
-#: Whether the gate closes behind a tick: the state before, the tick, the state after, its commands.
-Stop = Callable[[RunState, Tick, RunState, list[c.AnyCommand]], bool]
-_Seen = tuple[RunState, AnyTick, RunState, list[c.AnyCommand]]
 
-#: An append that failed is tried again after these seconds; the last one repeats.
+#: An append that failed is tried again after these seconds; the last one repeats. So is a command, so many times.
 BACKOFF_S = (0.05, 0.2, 0.5, 1.0, 2.0, 5.0)
+TRIES = 5
+#: So many ticks are named in an error that should not be.
+_SHOWN = 20
+
+#: Ticks that may have lost their ground while they waited.
+_LOOKED_AT = (TimerFired, QuietNoticed)
+_DRIVEN = frozenset({"running", "waiting", "cancelling"})
 
 _log = logging.getLogger("flownb")
 _making = threading.Lock()  # a run's parts may be asked for first by several threads at once
 
 
-class Published(Struct, frozen=True):
-    """One item of a run's stream: the n-th of what tick `seq` published."""
+class Shared(Struct, frozen=True):
+    """The past of a run that does not begin with its first tick: of a fork, or of a run that gets another driver."""
 
-    seq: int
-    n: int
-    item: c.Publish
-    at: float
+    run_id: str
+    ticks: Sequence[AnyTick]
+    #: Of a run that has these ticks too.
+    history: Past
+    #: The ticks are those of another run, and not in this one's journal yet.
+    is_new: bool = True
 
 
 class Runner:
@@ -84,13 +94,17 @@ class Runner:
         "_before",
         "_context",
         "_failures",
-        "_hits",
+        "_failures_of_commands",
+        "_fault",
         "_questions",
         "_queued",
         "_seen",
+        "_starts",
         "_user",
+        "adopting",
         "batch",
         "blocked",
+        "children",
         "clock",
         "committer",
         "control",
@@ -98,39 +112,54 @@ class Runner:
         "end",
         "error",
         "errors",
+        "executors",
         "first",
+        "flows",
+        "gatekeeper",
         "history",
+        "holds",
         "host",
         "inbox",
+        "late",
         "listeners",
         "logs",
+        "make_child",
         "make_context",
         "observers",
+        "owner",
+        "policies",
         "published",
         "quiet_output",
+        "resources",
         "run_id",
+        "stands",
         "state",
         "stops",
         "suspended",
         "ticks",
+        "timed",
         "timers",
         "trace",
+        "unserializable",
+        "unwritten",
+        "watch",
         "workers",
     )
 
     def __init__(
         self,
         definition: Definition,
-        started: RunStarted,
+        started: RunStarted | RunForked | RunOpened,
         *,
         host: Host,
         clock: Clock,
         committer: Committer | None,
         make_context: Callable[[Worker], Any],
         quiet_output: bool,
+        shared: Shared | None = None,
     ) -> None:
         self.definition = definition
-        self.run_id = started.run_id
+        self.run_id = shared.run_id if shared is not None else started.run_id  # type: ignore[union-attr]
         self.first = started
         self.host = host
         self.clock = clock
@@ -138,13 +167,48 @@ class Runner:
         self.make_context = make_context
         self.quiet_output = quiet_output
         #: The journal, in memory; with a store it is there too.
-        self.ticks: list[AnyTick] = []
+        self.ticks: list[AnyTick] = list(shared.ticks) if shared is not None else []
         self.history = Past(self.ticks)
-        self.state: RunState = first_state(started)
+        #: Shared ticks that the run's own journal does not have yet.
+        self.unwritten: Sequence[AnyTick] = ()
+        self.state: RunState
+        if shared is not None:
+            self.state = shared.history.at(len(self.ticks))
+            self.history.share(shared.history, len(self.ticks))
+            self.unwritten = self.ticks[:] if shared.is_new and committer is not None else ()
+        elif isinstance(started, RunStarted):
+            self.state = first_state(started)
+        else:
+            self.state = replace(started.snapshot, seq=0)  # type: ignore[union-attr]
         self.control: list[AnyTick] = [started]
         self.inbox: deque[AnyTick] = deque()
         self.workers: dict[int, Worker] = {}
         self.timers: dict[int, Handle] = {}
+        #: Attempts with a time limit.
+        self.timed: set[Worker] = set()
+        #: Child runs by their number here, also those that are over; None while there was none.
+        self.children: dict[int, Runner] | None = None
+        #: How children are made, by the key of their workflow; and how a workflow comes to be one.
+        self.flows: dict[str, Callable[[Runner, Child], Runner]] | None = None
+        self.make_child: Callable[[Any], Callable[[Runner, Child], Runner]] | None = None
+        #: The workflow object, for what all its runs share.
+        self.owner: Any = None
+        #: What its workflow does with values that a journal cannot hold; None leaves it to the store.
+        self.unserializable: Literal["error", "live"] | None = None
+        #: What resources gave; made on first need.
+        self.resources: Any = None
+        #: What the workflow says for its steps, or its parent's.
+        self.policies = definition.policies
+        #: Called after each turn with this runner: how a parent hears of its child.
+        self.watch: Callable[[Runner], None] | None = None
+        #: Executors by their slots.
+        self.executors: Mapping[str, Any] = {}
+        #: The definition that it takes with the tick that says so.
+        self.adopting: Definition | None = None
+        #: The number of the last hold.
+        self.holds = 0
+        #: Ticks that came after the end.
+        self.late = 0
         self._questions: Questions | None = None
         self._user: UserState | None = None
         self.published: list[Published] = []
@@ -154,23 +218,32 @@ class Runner:
         self.error: BaseException | None = None
         #: Its traceback as it was then: whoever raises it again adds frames.
         self.trace: TracebackType | None = None
-        self.end: Pending[None] = Pending(f"run {started.run_id}", host.loop)
+        self.end: Pending[None] = Pending(f"run {self.run_id}", host.loop)
         self.observers: list[Observer] = []
         #: Called after each turn.
         self.listeners: list[Callable[[], None]] = []
-        self.stops: list[tuple[Stop, Callable[[bool], None]]] = []
+        #: Where somebody wants it to stop once.
+        self.stops: list[Goal] = []
+        #: Enabled breakpoints of its workflow, the same list for all its runs.
+        self.stands: list[Stand] = []
+        #: Made when there is the first of either.
+        self.gatekeeper: Gatekeeper | None = None
         #: Why the last append failed; "" while all is well.
         self.blocked = ""
         #: Why nobody drives it any more; "" while all is well.
         self.suspended = ""
         self._failures = 0
+        self._failures_of_commands = 0
+        #: Why it suspended itself.
+        self._fault: tuple[Exception, str] | None = None
         self._queued = False
         self._context = contextvars.copy_context()
         # Of the turn that is under way.
         self.batch: list[AnyTick] = []
         self._before = self.state
-        self._seen: list[_Seen] = []
-        self._hits: list[tuple[tuple[Stop, Callable[[bool], None]], GateClosed]] = []
+        self._seen: list[Seen] = []
+        #: What it starts, once all else is done: code that runs at once must find everything in its place.
+        self._starts: list[c.StartStep] = []
 
     @property
     def questions(self) -> Questions:
@@ -218,7 +291,7 @@ class Runner:
         """Why the gate is closed once the control ticks that arrived are in; on the loop's thread."""
         gate = self.state.gate
         for tick in self.control:
-            if isinstance(tick, RunStarted):
+            if isinstance(tick, (RunStarted, RunForked)):
                 gate = tick.gate
             elif isinstance(tick, GateClosed) and tick.reason not in gate:
                 gate = (*gate, tick.reason)
@@ -242,10 +315,28 @@ class Runner:
         """A tick arrived, on the loop's thread."""
         if is_control(tick):
             self.control.append(tick)
+        elif type(tick) is TimerFired:
+            self._put_timer(tick)
         else:
             self.inbox.append(tick)
         if not self._queued:
             self._wake_up()
+
+    def _put_timer(self, tick: TimerFired) -> None:
+        """What arrived and due timers stand in the order of their moments: at the same one what arrived is first, then
+        the timer of the lower number (R1.25)."""
+        inbox, timers = self.inbox, self.state.timers
+
+        def moment(waits: AnyTick) -> tuple[float, int]:
+            if type(waits) is not TimerFired:
+                return waits.at, -1
+            timer = timers.get(waits.timer)
+            return (waits.at if timer is None else timer.due_at), waits.timer
+
+        own, place = moment(tick), len(inbox)
+        while place and moment(inbox[place - 1]) > own:
+            place -= 1
+        inbox.insert(place, tick)
 
     def post(self, tick: AnyTick) -> None:
         """A tick arrived, on whatever thread."""
@@ -257,8 +348,9 @@ class Runner:
         Raises:
             NotStorable: Names event and field.
         """
-        check = self.committer.check if self.committer is not None else None
-        if check is not None:
+        committer = self.committer
+        check = committer.check if committer is not None else None
+        if check is not None and (self.unserializable or committer.unserializable) == "error":  # type: ignore[union-attr]
             for out in outs:
                 check(out)
         return outs[0]
@@ -268,7 +360,7 @@ class Runner:
         self.user.put(tick)
         self.post(tick)
 
-    def user_view(self) -> dict[str, Out]:
+    def user_view(self) -> Names[Out]:
         """The user's state with the writes that are on their way; on whatever thread."""
         while True:
             state = self.state
@@ -294,53 +386,71 @@ class Runner:
     def admit(self) -> None:
         """Reduce all that the gate lets in; nothing of it has happened yet."""
         self._queued = False
+        if self.suspended:
+            return
         inbox, control, batch, seen = self.inbox, self.control, self.batch, self._seen
         state = self._before = self.state
+        keeper = self._gatekeeper() if self.stops or self.stands else None
         while True:
             if control:
-                tick = control.pop(0)
+                came = control.pop(0)
             elif inbox and (not state.gate or state.budget > 0):
-                tick = inbox.popleft()
-                if type(tick) is TimerFired and not self._is_due(state, tick):
+                came = inbox.popleft()
+                if type(came) in _LOOKED_AT and not self._counts(state, came):
                     continue
             else:
                 break
-            if state.status in ENDED:
-                continue
-            if tick.at < state.at:
-                tick = replace(tick, at=state.at)
-            before = state
+            if state.status not in _DRIVEN:
+                if state.status in ENDED:
+                    self.late += 1
+                    continue
+                if not isinstance(came, (RunOpened, RunForked)):  # suspended: the next driver takes it
+                    self._put_back(came)
+                    break
+            tick = came if came.at >= state.at else replace(came, at=state.at)
             try:
-                state, commands = reduce(state, tick)
+                if keeper is not None:
+                    passed, is_back = keeper.pass_on(state, came, tick)
+                    if is_back:
+                        inbox.appendleft(came)
+                    batch += [entry[1] for entry in passed]
+                    seen += passed
+                    state = passed[-1][2]
+                    continue
+                after, commands = reduce(state, tick)
             except Exception as error:  # a bug of ours: neither this tick nor its turn is appended (R1.19)
                 where = f" at {type(tick).__name__} after tick {state.seq}"
-                self._put_back(tick)
+                error.add_note(f"After {self._last_ticks()}, in run {self.run_id}: {tick!r:.500}")
+                self._put_back(came)
                 self._undo()
-                self._suspend(error, where)
+                self._give_in(error, where)
                 return
             batch.append(tick)
-            seen.append((before, tick, state, commands))
-            if self.stops:
-                self._check_stops(seen[-1])
+            seen.append((state, tick, after, commands))
+            state = after
         self.state = state
 
-    def _is_due(self, state: RunState, tick: TimerFired) -> bool:
-        timer = state.timers.get(tick.timer)
-        return timer is not None and not is_beaten(timer, self.inbox)
+    def _gatekeeper(self) -> Gatekeeper:
+        if self.gatekeeper is None:
+            self.gatekeeper = Gatekeeper(self)
+        self.gatekeeper.begin()
+        return self.gatekeeper
 
-    def _check_stops(self, seen: _Seen) -> None:
-        for entry in list(self.stops):
-            try:
-                is_hit = entry[0](*seen)
-            except Exception:  # as an observer: it cannot stop a run by its own fault
-                _log.exception("a stop of run %s failed at tick %s", self.run_id, seen[2].seq)
-                is_hit = False
-            if is_hit:
-                self.stops.remove(entry)
-                close = GateClosed(seen[2].at, "breakpoint")
-                if seen[2].status not in ENDED:
-                    self.control.append(close)
-                self._hits.append((entry, close))
+    def _counts(self, state: RunState, tick: AnyTick) -> bool:
+        """Whether a timer still stands, and no accepted answer beats it (R1.27); whether a quiet run still is quiet,
+        seen together with what came meanwhile (R5.33)."""
+        if type(tick) is not TimerFired:
+            return not self.inbox and is_quiet(state)
+        timer = state.timers.get(tick.timer)
+        if timer is None:
+            return False
+        return timer.kind != "deadline" or timer.ref not in self.questions.accepted
+
+    def _last_ticks(self) -> str:
+        """The ticks that led here, for an error that should not be."""
+        ticks = [*self.ticks[-_SHOWN:], *self.batch][-_SHOWN:]
+        first = len(self.ticks) + len(self.batch) - len(ticks) + 1
+        return ", ".join(f"{seq} {type(tick).__name__}" for seq, tick in enumerate(ticks, first)) or "no tick"
 
     def _put_back(self, tick: AnyTick) -> None:
         """A tick that was taken out stands at the head again."""
@@ -351,12 +461,9 @@ class Runner:
 
     def _undo(self) -> None:
         """The turn did not happen: its ticks stand at the head of the inbox again."""
-        for tick in reversed(self.batch):
+        came = self.batch if self.gatekeeper is None else self.gatekeeper.undo(self.batch)
+        for tick in reversed(came):
             self._put_back(tick)
-        for entry, close in self._hits:
-            self.stops.append(entry)
-            self.control = [tick for tick in self.control if tick is not close]
-        self._hits.clear()
         self.state = self._before
         self.batch.clear()
         self._seen.clear()
@@ -381,7 +488,7 @@ class Runner:
     def act(self) -> None:
         """The batch is in the journal: do what follows from it."""
         if self.batch:
-            self.blocked, self._failures = "", 0
+            self.blocked, self._failures, self.unwritten = "", 0, ()
             seen, self._seen, self.batch = self._seen, [], []
             one = len(seen) == 1
             try:
@@ -390,40 +497,80 @@ class Runner:
             except Exception as error:  # a bug of ours; the journal is sound
                 self._suspend(error, f" while acting on tick {self.before_seq}")
                 return
-            hits, self._hits = self._hits, []
-            for (_, told), _close in hits:
-                self._tell_one(told, True)
+            for told, said in self.gatekeeper.done() if self.gatekeeper is not None else ():
+                self._tell_one(told, *said)
             self.tell()
             if self.ended:
+                self._starts.clear()
                 self._finish()
+                return
+            if self._starts:
+                starts, self._starts = self._starts, []
+                for command in starts:
+                    left = command if one else still_runs(self, command)
+                    if left is not None:
+                        start(self, left)
+            if self.state.status == "suspended":
+                self._rest()
                 return
         if not self.inbox and not self.control and not self._queued and self.state.seq and is_quiet(self.state):
             self.put(QuietNoticed(self.clock.now()))
+        elif self.watch is not None:
+            self.watch(self)
 
-    def _act_on(self, entry: _Seen, one: bool) -> None:
+    def _act_on(self, entry: Seen, one: bool) -> None:
         before, tick, state, commands = entry
         self.ticks.append(tick)
         self.history.note(state, tick)
         # First what the engine remembers: a plain step that the commands start runs at once, and may ask for it.
-        after = _AFTER.get(type(tick))
+        after = AFTER.get(type(tick))
         if after is not None:
             after(self, before, tick, state)
+        if type(tick) is RunOpened:  # a new driver does all that is owed
+            owed = [
+                command
+                for command in outstanding(state)
+                if not (type(command) is c.StartStep and command.delivery.id in tick.settled)
+            ]
+            commands = [*(command for command in commands if type(command) is c.Publish), *owed]
         n = 0
         for command in commands:
             kind = type(command)
-            if kind is c.StartStep:
-                if one or self._still_runs(command):  # type: ignore[arg-type]
-                    self._start(command)  # type: ignore[arg-type]
-            elif kind is c.Publish:
-                self.published.append(Published(state.seq, n, command, tick.at))  # type: ignore[arg-type]
+            if kind is c.Publish:
+                self.published.append(publication(before, tick, state, command, n))  # type: ignore[arg-type]
                 n += 1
+            elif kind is c.StartStep:
+                self._starts.append(command)  # type: ignore[arg-type]
             else:
-                _ACTIONS[kind](self, command)
+                try:
+                    ACTIONS[kind](self, command)
+                except Exception as error:
+                    self._owe(command, error)
         for observer in self.observers:
             try:
                 observer(before if before.seq else None, tick, state, commands)
             except Exception:  # an observer can neither veto nor stop a run (R5.68)
                 _log.exception("an observer of run %s failed at tick %s", self.run_id, state.seq)
+
+    def _owe(self, command: c.AnyCommand, error: Exception) -> None:
+        """A command could not be carried out: it is tried again, and after some tries the run is suspended (R1.18)."""
+        self._failures_of_commands += 1
+        _log.exception("run %s could not carry out %s", self.run_id, type(command).__name__)
+        if self._failures_of_commands >= TRIES:
+            self._give_in(error, f" while acting on tick {self.before_seq}")
+        else:
+            delay = BACKOFF_S[min(self._failures_of_commands, len(BACKOFF_S)) - 1]
+            self.host.later(delay, self._do_again, command)
+
+    def _do_again(self, command: c.AnyCommand) -> None:
+        if self.ended or self.suspended or not is_owed(self.state, command):
+            return
+        try:
+            ACTIONS[type(command)](self, command)
+        except Exception as error:
+            self._owe(command, error)
+        else:
+            self._failures_of_commands = 0
 
     def tell(self) -> None:
         """Something changed."""
@@ -431,102 +578,86 @@ class Runner:
             for listener in tuple(self.listeners):
                 self._tell_one(listener)
 
+    def new_hold(self) -> int:
+        """The number of a new hold; on whatever thread."""
+        with _making:
+            self.holds = max((self.holds, *self.state.side.holds)) + 1
+            return self.holds
+
+    def until(self, what: str, is_there: Callable[[], bool]) -> Pending[None]:
+        """A handle that ends after the first turn after which something is so, or the run is over or not driven; at
+        once if it is so now. Asked on the loop's thread."""
+        handle: Pending[None] = Pending(what, self.host.loop)
+
+        def look() -> None:
+            if handle.done() or is_there() or self.end.done() or self.suspended:
+                if look in self.listeners:
+                    self.listeners.remove(look)
+                handle.resolve(None)
+
+        def begin() -> None:
+            self.listeners.append(look)
+            look()
+
+        self.host.call(begin)
+        return handle
+
     def _tell_one(self, listener: Callable[..., None], *args: Any) -> None:
         try:
             listener(*args)
         except Exception:  # as an observer: the others hear of it, and the run goes on
             _log.exception("a listener of run %s failed at tick %s", self.run_id, self.state.seq)
 
-    # -- acting on commands
-
-    def _still_runs(self, command: c.StartStep) -> bool:
-        """What the same turn closed is not started (R1.14)."""
-        d = command.delivery
-        found = self.state.steps[d.step].active.get(d.id)
-        return found is not None and found.start == d.start
-
-    def _start(self, command: c.StartStep) -> None:
-        d = command.delivery
-        worker = Worker(self, d, self.definition.steps[d.step])
-        self.workers[d.id] = worker
-        try:
-            worker.begin(self.new_context())
-        except Exception as error:
-            worker.lose(f"{type(error).__name__}: {error}")
-
     def new_context(self) -> contextvars.Context:
         """For code of the user: as it was where the run was started."""
         return self._context.copy()
-
-    def _wake(self, command: c.WakeStep) -> None:
-        worker = self.workers.get(command.delivery.id)
-        if worker is not None:
-            worker.wake(command.wakes)
-
-    def _stop(self, command: c.StopStep) -> None:
-        worker = self.workers.pop(command.delivery, None)
-        if worker is not None:
-            worker.stop()
-
-    def _arm(self, command: c.ArmTimer) -> None:
-        timer = command.timer
-        self.timers[timer.id] = self.clock.call_at(self.host.loop, timer.due_at, lambda: self._fire(timer))
-
-    def _fire(self, timer: Timer) -> None:
-        self.timers.pop(timer.id, None)
-        if timer.id in self.state.timers:
-            self.put(TimerFired(max(self.clock.now(), timer.due_at), timer.id, self._closed_at_deadline(timer)))
-
-    def _disarm(self, command: c.DisarmTimer) -> None:
-        handle = self.timers.pop(command.timer, None)
-        if handle is not None:
-            handle.cancel()
-
-    def _open_request(self, command: c.OpenRequest) -> None:
-        self.questions.opened(self, command.request)
-
-    def _close_request(self, command: c.CloseRequest) -> None:
-        self.questions.closed[command.request] = command.how
-
-    def _finish_run(self, command: c.FinishRun) -> None:
-        """Acted on once, after the turn."""
-
-    def _closed_at_deadline(self, timer: Timer) -> Out | None:
-        """What the branch of a returned question hears at its deadline (R4.76)."""
-        request = self.state.requests[timer.ref] if timer.kind == "deadline" else None
-        if request is None or request.delivery or request.default is not None:
-            return None
-        return self.closed_event(timer.ref, "deadline")
-
-    def closed_event(self, request: int, reason: Literal["deadline", "disposed"]) -> Out:
-        """The event that tells a branch that its question ended without an answer."""
-        question = self.state.requests[request].question.value
-        event = RequestClosedEvent(request_id=f"{self.run_id}:{request}", question=question, reason=reason)
-        return out_of(event, self.definition, 0.0)
-
-    # -- after some ticks
-
-    def _after_write(self, before: RunState, tick: StateWritten, state: RunState) -> None:
-        self.user.admitted(tick)
-
-    def _after_answer(self, before: RunState, tick: RequestAnswered | TimerFired, state: RunState) -> None:
-        self.questions.answered(before, tick, state.seq)
-
-    def _after_step(self, before: RunState, tick: StepFinished | StepFailed, state: RunState) -> None:
-        worker = self.workers.get(tick.delivery)
-        if worker is not None and worker.delivery.start == tick.start:
-            del self.workers[tick.delivery]
 
     # -- the end
 
     def _finish(self) -> None:
         if self.state.status == "failed":
-            self.error = self.errors.get(getattr(self.ticks[-1], "delivery", 0))
+            self.error = error_of(self.state, self.errors)
             self.trace = self.error.__traceback__ if self.error is not None else None
         self._put_down()
         self._drop_stops()
         self.end.resolve(None)
         self.tell()
+        if self.watch is not None:
+            self.watch(self)
+
+    def _give_in(self, error: Exception, where: str) -> None:
+        """A bug of ours: the journal says that nobody drives the run any more, if it still can (R1.18, R1.19). That
+        goes ahead of all that waits."""
+        tick = RunSuspended(self.clock.now(), f"{type(error).__name__}: {error}{where}")
+        try:
+            reduce(self.state, tick)
+        except Exception:
+            self._suspend(error, where)
+            return
+        if self._fault is None:
+            self._fault = error, where
+            self.control.insert(0, tick)
+            self._wake_up()
+
+    def _rest(self) -> None:
+        """The journal says that the run is suspended: stop driving."""
+        if self._fault is not None:
+            self._suspend(*self._fault)
+            return
+        self.suspended = self.state.reason or "somebody suspended it"
+        self._put_down()
+        self.tell()
+
+    def reopen(self) -> None:
+        """Drive a run that was suspended in this process; on the loop's thread."""
+        if self.suspended and self._fault is None and not self.ended and not self.end.done():
+            self.suspended = ""
+            settled, _ = ends_in(self.state, self.inbox)
+            unknown = unknown_outcomes(self, settled)
+            self.control.insert(0, RunOpened(self.clock.now(), driver(), unknown=unknown, settled=settled))
+            if "budget" in self.state.gate:  # closed for the suspension
+                self.control.append(GateOpened(self.clock.now(), "budget"))
+            self.launch()
 
     def _suspend(self, error: BaseException, where: str) -> None:
         """Stop driving, and say why; the journal is sound up to its last tick."""
@@ -591,22 +722,3 @@ class Runner:
         found = self.logs.get(step)
         # Threads may ask at the same moment: all get the log that was there first.
         return self.logs.setdefault(step, capture.StepLog()) if found is None else found
-
-
-_ACTIONS: dict[type[c.Command], Callable[[Runner, Any], None]] = {
-    c.WakeStep: Runner._wake,
-    c.StopStep: Runner._stop,
-    c.ArmTimer: Runner._arm,
-    c.DisarmTimer: Runner._disarm,
-    c.OpenRequest: Runner._open_request,
-    c.CloseRequest: Runner._close_request,
-    c.FinishRun: Runner._finish_run,
-}
-
-_AFTER: dict[type[Tick], Callable[[Runner, RunState, Any, RunState], None]] = {
-    StateWritten: Runner._after_write,
-    RequestAnswered: Runner._after_answer,
-    TimerFired: Runner._after_answer,
-    StepFinished: Runner._after_step,
-    StepFailed: Runner._after_step,
-}

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import threading
 
+from flownb.core.persist import Names
 from flownb.core.ticks import StateWritten
 from flownb.core.values import Out
 from flownb.runtime.turns import Turns
+
+#: What a handle says that ends when an edit may begin, or is in.
+EDIT = "an edit of the state"
 
 
 class UserState:
@@ -27,15 +31,18 @@ class UserState:
         with self._lock:
             self._writes.pop(id(tick.changes), None)
 
-    def over(self, user: dict[str, Out]) -> dict[str, Out]:
+    @property
+    def is_writing(self) -> bool:
+        """Something is put and not admitted yet."""
+        return bool(self._writes)
+
+    def over(self, user: Names[Out]) -> Names[Out]:
         """The journalled state with the writes on top."""
         with self._lock:
             writes = tuple(self._writes.values())
-        if not writes:
-            return user
-        user = dict(user)
         for tick in writes:
-            user.update(tick.changes)
+            for name, out in tick.changes.items():
+                user = user.set(name, out)
             for name in tick.dropped:
-                user.pop(name, None)
+                user = user.drop(name) if name in user else user
         return user

@@ -3,68 +3,153 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from contextvars import Context
 from typing import TYPE_CHECKING, Any
 
-from flownb.core.state import Delivery, Wake
-from flownb.core.ticks import Ask, StepFailed, StepFinished, WaitOpened, WaitWithdrawn
+from flownb.core.state import Delivery, Did, Outcome, Wake
+from flownb.core.ticks import (
+    Ask,
+    Collect,
+    EventsSent,
+    StepFailed,
+    StepFinished,
+    StreamRewound,
+    ValueRecorded,
+    WaitOpened,
+    WaitWithdrawn,
+)
+from flownb.core.values import Out
 from flownb.definition import Step
 from flownb.definition.steps import arguments
 from flownb.errors import AttemptOver, EngineLost, StepFailure, StepLost
 from flownb.runtime.capture import sink
+from flownb.runtime.deadline import Deadline
+from flownb.runtime.eager import begin as begin_eagerly
+from flownb.runtime.ledger import Replay
 from flownb.runtime.pending import Pending
 from flownb.runtime.results import delivered, failure_of, outs_of, user_part
+from flownb.runtime.retries import failed_event, retry_at
 from flownb.runtime.threads import pool
 
 if TYPE_CHECKING:
-    from flownb.core.ticks import Sleep
+    from random import Random
+
+    from flownb.core.ticks import Await, RunChild, Sleep
     from flownb.runtime.runner import Runner
+
+    AnyWait = Sleep | Ask | Await | RunChild
 
 #: How long a task that somebody else cancelled waits before that counts as the step's failure: if the loop is
 #: shutting down, that moment never comes, and the attempt stays in progress for the next driver (R1.21).
 SHUTDOWN_S = 0.1
 
+#: Held from the choice of a mark until its tick is put: marks of one delivery must arrive in their order.
+_marking = threading.Lock()
+
 
 class Worker:
     """One start of one delivery. Everything that it says carries its start number; `fenced`, it says nothing more."""
 
-    __slots__ = ("asked", "delivery", "fenced", "marks", "number", "returned", "runner", "step", "task")
+    # Values of the class where most workers need no other: a worker is made for every start.
+
+    task: asyncio.Task[None] | None = None
+    fenced = False
+    #: Its code returned; a task that it left behind may still send, as from outside (R3.21).
+    returned = False
+    #: Open waits by their mark.
+    marks: dict[int, Pending[Any]] | None = None
+    #: Its open questions that nobody gave up, in words, by their mark.
+    asked: dict[int, str] | None = None
+    #: The last mark that it gave.
+    number = 0
+    #: False from the moment that it begins to wait until it is woken: it gave its worker back (R4.26).
+    holds_slot = True
+    #: What earlier starts did; None for a first start, and for code that used no `ctx`.
+    replay: Replay | None = None
+    #: What it asked of buffers.
+    collects: tuple[Collect, ...] = ()
+    #: Of `sends="on_success"`.
+    kept_sends: list[tuple[Out, str | None]] | None = None
+    #: Values on their way to the journal, oldest first.
+    recording: list[Pending[None]] | None = None
+    #: The question that it last showed on the stream: the next wait for an answer takes it.
+    shown: Out | None = None
+    #: Writes to the user's state so far, for a start that is not the first.
+    writes = 0
+    #: Children that it began, and `ctx.uuid()`s that it was given.
+    children = 0
+    uuids = 0
+    #: `ctx.random`.
+    random: Random | None = None
+    deadline: Deadline | None = None
+    #: Handles that its code waits for and that end with it.
+    guarded: set[Pending[Any]] | None = None
+    #: What resources fill its parameters with.
+    given: dict[str, Any] | None = None
+    #: Gives up its call of another executor.
+    cancel_call: Callable[[], None] | None = None
+    #: What it began for its code.
+    tasks: set[asyncio.Future[Any]] | None = None
 
     def __init__(self, runner: Runner, delivery: Delivery, step: Step) -> None:
         self.runner = runner
         self.delivery = delivery
         self.step = step
-        self.task: asyncio.Task[None] | None = None
-        self.fenced = False
-        #: Its code returned; a task that it left behind may still send, as from outside (R3.21).
-        self.returned = False
-        #: Open waits by their mark.
-        self.marks: dict[int, Pending[Any]] | None = None
-        #: Its open questions that nobody gave up, in words, by their mark.
-        self.asked: dict[int, str] | None = None
-        self.number = 0
+        ledger = delivery.ledger
+        if ledger is not None:
+            self.replay = Replay(delivery, ledger)
+            self.number = ledger.marks
 
     def begin(self, context: Context) -> None:
         """Start the user's code, in a context of its own."""
-        runner = self.runner
-        if self.step.is_async:
-            self.task = runner.host.loop.create_task(self._run_async(), context=context)
+        runner, step = self.runner, self.step
+        if self.replay is not None and self.replay.streams:
+            d = self.delivery
+            runner.put(StreamRewound(runner.clock.now(), step.name, d.id, d.start))
+        limit = step.options.timeout
+        if limit is None:
+            limit = runner.policies.step_timeout
+        if limit is not None:
+            self.deadline = Deadline(runner.clock, runner.host.loop, limit, self._time_out)
+            runner.timed.add(self)
+            self.count()
+        if step.resources or step.options.executor not in (None, "thread"):
+            from flownb.runtime.elsewhere import begin  # few steps need it
+
+            begin(self, context)
+        elif step.is_async:
+            self.task = begin_eagerly(runner.host.loop, self.run_async(), context)
         else:
-            pool.submit(lambda: context.run(self._run_sync))
+            pool.submit(lambda: context.run(self.run_sync))
+
+    def count(self) -> None:
+        """Its time limit counts while it holds a worker and the gate is open."""
+        if self.deadline is not None:
+            if self.holds_slot and not self.runner.state.gate:
+                self.deadline.run()
+            else:
+                self.deadline.stop()
+
+    def value(self) -> Any:
+        """What its step is handed."""
+        return delivered(self.delivery.out, self.runner.definition, self.delivery.cause)
 
     def _call(self) -> Any:
         runner, step = self.runner, self.step
         sink.set(self)
         value = delivered(self.delivery.out, runner.definition, self.delivery.cause)
-        if step.plan == ("event",) and not step.keywords:
+        if step.plan == ("event",) and not step.keywords and self.given is None:
             return step.call(value)
         args, kwargs = arguments(step, value, runner.make_context(self))
+        if self.given is not None:
+            kwargs.update(self.given)
         return step.call(*args, **kwargs)
 
-    async def _run_async(self) -> None:
-        runner, d = self.runner, self.delivery
+    async def run_async(self) -> None:
+        runner = self.runner
         try:
             result = await self._call()
             now = runner.clock.now()
@@ -77,21 +162,20 @@ class Worker:
             return
         except BaseException as error:  # whatever a step raises; only the engine's own cancel is none of its failures
             if not self.fenced:
-                self._failed_async(error)
+                self.failed_async(error)
             return
-        self.returned = True
-        if not self.fenced:
-            runner.put(StepFinished(now, self.step.name, d.id, d.start, outs, fan))
+        self.finish(now, outs, fan)
 
-    def _failed_async(self, error: BaseException) -> None:
+    def failed_async(self, error: BaseException) -> None:
+        """Its task raised."""
         task = self.task
         if isinstance(error, asyncio.CancelledError) and task is not None and task.cancelling():
-            self.runner.host.later(SHUTDOWN_S, self._fail, error)
+            self.runner.host.later(SHUTDOWN_S, self.fail, error)
         else:
-            self._fail(error)
+            self.fail(error)
 
-    def _run_sync(self) -> None:
-        runner, d = self.runner, self.delivery
+    def run_sync(self) -> None:
+        runner = self.runner
         try:
             result = self._call()
             now = runner.clock.now()
@@ -103,10 +187,9 @@ class Worker:
         except AttemptOver:
             return
         except BaseException as error:  # also SystemExit: it would end the thread without a word
-            self._hand_in(self._fail, error)
+            self.hand_in(self.fail, error)
             return
-        self.returned = True
-        self._hand_in(self._finish, StepFinished(now, self.step.name, d.id, d.start, outs, fan))
+        self.hand_in(self.finish, now, outs, fan)
 
     def _warn_of_questions(self, asked: dict[int, str]) -> None:
         """Raises, where warnings are errors; the step has then failed."""
@@ -117,28 +200,59 @@ class Worker:
             stacklevel=2,
         )
 
-    def _hand_in(self, take: Callable[[Any], None], what: Any) -> None:
+    def hand_in(self, take: Callable[..., None], *what: Any) -> None:
+        """Call on the loop's thread."""
         try:
-            self.runner.host.call(take, what)
+            self.runner.host.call(take, *what)
         except EngineLost:  # its loop is closed: the attempt stays in progress for the next driver (R1.21)
             self.fenced = True
 
-    def _finish(self, tick: StepFinished) -> None:
-        if not self.fenced:
-            self.runner.put(tick)
-
-    def _fail(self, error: BaseException) -> None:
+    def returned_value(self, result: Any) -> None:
+        """What its code returned in another process."""
         if self.fenced:
             return
-        runner, d = self.runner, self.delivery
-        failure = failure_of(error)
+        runner = self.runner
+        try:
+            now = runner.clock.now()
+            outs, fan = outs_of(result, self.step, runner.definition, now)
+            if outs:
+                runner.checked(*outs)
+        except Exception as error:  # it is no event, or cannot be stored
+            self.fail(error)
+        else:
+            self.finish(now, outs, fan)
+
+    def finish(self, now: float, outs: tuple[Out, ...], fan: bool) -> None:
+        """Its code returned."""
+        if self.fenced:
+            return
+        if self.kept_sends:
+            self.flush()
+        self.returned = True
+        if self.deadline is not None:
+            self.deadline.stop()
+            self.runner.timed.discard(self)
+        d = self.delivery
+        self.runner.put(StepFinished(now, self.step.name, d.id, d.start, outs, fan, self.collects))
+
+    def fail(self, error: BaseException) -> None:
+        if self.fenced or self.returned:
+            return
+        runner, d, step = self.runner, self.delivery, self.step
         if isinstance(error, asyncio.CancelledError):
             error = self._cancelled(error)
-        told = f"In step {self.step.name!r} of run {runner.run_id!r}, attempt {d.attempt}."
+        told = f"In step {step.name!r} of run {runner.run_id!r}, attempt {d.attempt}."
         if told not in getattr(error, "__notes__", ()):
             error.add_note(told)
-        runner.errors[d.id] = error.with_traceback(user_part(error.__traceback__))
-        runner.put(StepFailed(runner.clock.now(), self.step.name, d.id, d.start, failure))
+        error = error.with_traceback(user_part(error.__traceback__))
+        now = runner.clock.now()
+        again = retry_at(runner, d, step, error, now)
+        failure = failure_of(error)
+        runner.errors[d.id] = error
+        failed = failed_event(runner, d, step, error, now) if again is None else None
+        self.returned = True
+        runner.put(StepFailed(now, step.name, d.id, d.start, failure, again, failed))
+        self.stop()
 
     def _cancelled(self, error: BaseException) -> StepFailure:
         """Raised as it is, it would look to whoever awaits the run as if he himself were cancelled."""
@@ -146,17 +260,32 @@ class Worker:
         lost.__cause__ = error.with_traceback(user_part(error.__traceback__))
         return lost
 
+    def _time_out(self) -> None:
+        limit = self.step.options.timeout or self.runner.policies.step_timeout
+        error = TimeoutError(f"Step {self.step.name!r} took longer than {limit:g} s.")
+        if self.task is None and not self.fenced:
+            error.add_note("Its thread cannot be killed: what it still does reaches nobody.")
+        self.fail(error)
+
     def lose(self, reason: str) -> None:
         """The step could not be started (R1.17)."""
-        self._fail(StepLost(f"Step {self.step.name!r} could not be started: {reason}", step=self.step.name))
+        self.fail(StepLost(f"Step {self.step.name!r} could not be started: {reason}", step=self.step.name))
 
     def stop(self) -> None:
         """Fence it off and cancel it. A thread cannot be cancelled; what it still does reaches nobody."""
         self.fenced = True
-        for pending in (self.marks or {}).values():
+        if self.deadline is not None:
+            self.deadline.stop()
+            self.runner.timed.discard(self)
+        for pending in (*(self.marks or {}).values(), *(self.recording or ()), *(self.guarded or ())):
             pending.reject(AttemptOver(f"The attempt of step {self.step.name!r} is over."))
-        if self.task is not None and not self.runner.host.is_lost():
-            self.task.cancel()
+        if self.cancel_call is not None:
+            self.cancel_call()
+        if not self.runner.host.is_lost():
+            if self.task is not None:
+                self.task.cancel()
+            for task in tuple(self.tasks or ()):
+                task.cancel()
 
     # What `Context` calls.
 
@@ -165,28 +294,81 @@ class Worker:
         if self.fenced or self.returned:
             raise AttemptOver(f"The attempt of step {self.step.name!r} is over; nothing that it still does counts.")
 
-    def wait(self, what: str, wait: Sleep | Ask, answer: Any = None) -> tuple[int, Pending[Any]]:
+    def send(self, out: Out, target: str | None) -> None:
+        """Send an event, unless an earlier start sent it (R3.52)."""
+        if self.replay is not None and self.replay.has_sent(out, target or ""):
+            return
+        if self.step.options.sends == "on_success":
+            if self.kept_sends is None:
+                self.kept_sends = []
+            self.kept_sends.append((out, target))
+        else:
+            self._send(out, target)
+
+    def _send(self, out: Out, target: str | None) -> None:
+        runner, d = self.runner, self.delivery
+        runner.post(EventsSent(runner.clock.now(), self.step.name, d.id, d.start, (out,), target))
+
+    def flush(self) -> None:
+        """It succeeded, or waits: what was held back is sent now (R3.53)."""
+        kept, self.kept_sends = self.kept_sends, None
+        for out, target in kept or ():
+            self._send(out, target)
+
+    def recorded(self, identity: Hashable) -> tuple[Did, Outcome | None] | None:
+        """The wait of that identity that an earlier start opened, None for a new one."""
+        return self.replay.wait(identity) if self.replay is not None else None
+
+    def open(self, what: str, wait: AnyWait, prepare: Callable[[int], None] | None = None) -> tuple[int, Pending[Any]]:
         """Open a wait: its mark, and a handle that ends with its `Outcome`.
 
         Args:
             what: A few words for errors.
             wait: What is waited for.
-            answer: Of a question in words: the type that answers it.
+            prepare: Called with the mark before the wait can be open: the loop may be quicker than this thread.
         """
         self.check()
-        self.number += 1
-        mark = self.number
-        runner, d = self.runner, self.delivery
-        pending: Pending[Any] = Pending(what, runner.host.loop, lambda: self._give_up(mark))
+        self.flush()
+        with _marking:
+            self.number += 1
+            mark = self.number
+            pending = self._handle(mark, what, wait)
+            if prepare is not None:
+                prepare(mark)
+            self._put_wait(mark, wait)
+        return mark, pending
+
+    def reopen(self, entry: Did, outcome: Outcome | None, what: str, wait: AnyWait) -> tuple[int, Pending[Any]]:
+        """The same for a wait that an earlier start opened: its outcome, or a handle of what is still open."""
+        self.check()
+        if outcome is not None:
+            pending: Pending[Any] = Pending(what, self.runner.host.loop)
+            pending.resolve(outcome)
+            return entry.mark, pending
+        pending = self._handle(entry.mark, what, wait)
+        self._put_wait(entry.mark, wait)
+        return entry.mark, pending
+
+    def _handle(self, mark: int, what: str, wait: AnyWait) -> Pending[Any]:
+        pending: Pending[Any] = Pending(
+            what, self.runner.host.loop, lambda: self._give_up(mark), lambda: self._await_again(mark, wait)
+        )
         if self.marks is None:
             self.marks = {}
         self.marks[mark] = pending
         if isinstance(wait, Ask):
             self.asked = {**(self.asked or {}), mark: what}
-        if answer is not None:  # before the question can be open: the loop may be quicker than this thread
-            runner.questions.asked_types[d.id, mark] = answer
+        return pending
+
+    def _put_wait(self, mark: int, wait: AnyWait) -> None:
+        self.holds_slot = False
+        runner, d = self.runner, self.delivery
         runner.post(WaitOpened(runner.clock.now(), self.step.name, d.id, d.start, mark, wait))
-        return mark, pending
+
+    def _await_again(self, mark: int, wait: AnyWait) -> None:
+        """Its code awaits a wait that it opened before, while another one woke it: the slot is given back."""
+        if self.holds_slot and not self.fenced and self.marks and mark in self.marks:
+            self._put_wait(mark, wait)
 
     def _give_up(self, mark: int) -> None:
         """The step's code waits no longer; on any thread."""
@@ -204,10 +386,15 @@ class Worker:
     def _withdraw(self, mark: int) -> None:
         if not self.fenced and self.marks and self.marks.pop(mark, None) is not None:
             d = self.delivery
+            if not self.marks:
+                self.holds_slot = True
             self.runner.put(WaitWithdrawn(self.runner.clock.now(), self.step.name, d.id, d.start, mark))
 
     def wake(self, wakes: tuple[Wake, ...]) -> None:
         """Waits of this code are over."""
+        self.holds_slot = True
+        if self.deadline is not None:
+            self.count()
         for wake in wakes:
             pending = self.marks.pop(wake.mark, None) if self.marks else None
             if pending is not None:
@@ -217,6 +404,39 @@ class Worker:
     def _forget_question(self, mark: int) -> None:
         if self.asked is not None:
             self.asked.pop(mark, None)
+
+    def child_number(self, identity: Hashable) -> tuple[int, int]:
+        """The number of a child that its code begins, and which try of it this is (R6.20)."""
+        if self.replay is not None:
+            return self.replay.child_number(identity)
+        self.children += 1
+        return self.children, 1
+
+    def record(self, name: str, out: Out) -> Pending[None]:
+        """Journal a value that must be the same when the code runs again; the handle ends when it is in."""
+        self.check()
+        runner, d = self.runner, self.delivery
+        pending: Pending[None] = Pending(f"the record of {name}", runner.host.loop)
+        with _marking:
+            if self.recording is None:
+                self.recording = []
+            self.recording.append(pending)
+            runner.post(ValueRecorded(runner.clock.now(), self.step.name, d.id, d.start, name, out))
+        return pending
+
+    def guard(self, pending: Pending[Any]) -> Pending[Any]:
+        """Let a handle end with this attempt, if it does not end before."""
+        if self.guarded is None:
+            self.guarded = set()
+        guarded = self.guarded
+        guarded.add(pending)
+        pending.on_end(lambda: guarded.discard(pending))
+        return pending
+
+    def was_recorded(self) -> None:
+        """The oldest value on its way is in the journal."""
+        if self.recording:
+            self.recording.pop(0).resolve(None)
 
     def take_output(self, text: str) -> bool:
         """What the step prints goes to its log; in a kernel to that alone."""

@@ -18,13 +18,14 @@ import msgspec
 from msgspec import Struct
 
 from flownb.core import ticks
-from flownb.core.ticks import AnyTick, Tick
+from flownb.core.ticks import AnyTick, RunForked, Tick
 from flownb.core.values import Limit, Out
 from flownb.errors import JournalDamaged, NotStorable
 from flownb.store.marks import LiveTable, UnknownEvent
 from flownb.store.paths import path_to
 from flownb.store.reader import Reader
 from flownb.store.shapes import Shape, Shapes, UnknownClass, class_key
+from flownb.store.snapshots import ForkForm
 from flownb.store.wire import TickForm, WireLimit, WireOut
 from flownb.store.writer import PLAIN, PLAIN_OR_FLOAT, NoCodec, OnUnstorable, Writer
 
@@ -48,7 +49,8 @@ class Codec:
         self._reader = Reader(self._shapes, live)
         self._encoder = msgspec.json.Encoder()
         self._forms = {
-            kind.__name__: TickForm(kind, self._to_wire, self._from_wire) for kind in (*ticks.CONTROL, *ticks.WORK)
+            kind.__name__: (ForkForm if kind is RunForked else TickForm)(kind, self._to_wire, self._from_wire)
+            for kind in (*ticks.CONTROL, *ticks.WORK)
         }
         # Off while a body is written for the second time, with a look at every int.
         self._fast = True

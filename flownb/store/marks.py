@@ -40,7 +40,7 @@ class Lost:
     Args:
         type_: `module:qualname` of the class that the value had.
         mark: The journal's name of the value.
-        tag: "$live" or "$secret": why it was kept out of the journal.
+        tag: "$live", "$secret" or "$transient": why it was kept out of the journal.
         event: Key of the event that it stood in.
         field: The field that it stood in, "" if it was the whole value.
         text: A few words on the value, from when it was there.

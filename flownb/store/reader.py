@@ -13,7 +13,7 @@ from zoneinfo import ZoneInfo
 
 from pydantic_core import TzInfo
 
-from flownb.store.marks import LiveTable
+from flownb.store.marks import LiveTable, Lost
 from flownb.store.shapes import Parts, Shape, Shapes, UnknownClass
 from flownb.store.writer import PATHS, PLAIN_OR_FLOAT
 
@@ -54,6 +54,7 @@ class Reader:
             "$numpy": _scalar,
             "$live": self._marked,
             "$secret": self._marked,
+            "$transient": self._transient,
         }
 
     def data(self, tree: Any) -> Any:
@@ -120,6 +121,9 @@ class Reader:
     def _marked(self, d: dict[str, Any]) -> Any:
         tag = "$secret" if "$secret" in d else "$live"
         return self._live.value(str(d["id"]), tag, str(d[tag]), str(d["text"]), self.event, self.at_field)
+
+    def _transient(self, d: dict[str, Any]) -> Lost:
+        return Lost(str(d["$transient"]), "", "$transient", self.event, self.at_field, str(d["text"]))
 
 
 def _offset(d: dict[str, Any]) -> dt.timezone:

@@ -21,8 +21,9 @@ from math import isfinite
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 
+from flownb.core.reduce import is_first
 from flownb.core.state import ENDED
-from flownb.core.ticks import AnyTick, RunStarted
+from flownb.core.ticks import AnyTick, RunForked, RunStarted
 from flownb.errors import (
     JournalDamaged,
     NotStorable,
@@ -247,7 +248,7 @@ class SqliteJournal:
             tick = self._codec.decode(seq, at, kind, body)
         except JournalDamaged as error:
             raise _damaged(run_id, seq, error.reason) from error  # type: ignore[attr-defined]
-        if (seq == 1) != isinstance(tick, RunStarted):
+        if not is_first(tick) if seq == 1 else isinstance(tick, RunStarted):
             raise _damaged(run_id, seq, f"{kind} is tick {seq}, and RunStarted is the first tick and no other")
         return tick
 
@@ -404,7 +405,10 @@ def open_default(folder: Path, codec: Codec) -> SqliteJournal:
 
 def _run_values(entry: Append) -> tuple[str, str, str, float]:
     first = entry.ticks[0]
-    return entry.run_id, first.spec.name if isinstance(first, RunStarted) else "", entry.status, float(first.at)
+    name = first.spec.name if isinstance(first, RunStarted) else ""
+    if isinstance(first, RunForked) and first.snapshot is not None:
+        name = first.snapshot.spec.name
+    return entry.run_id, name, entry.status, float(first.at)
 
 
 def _chunks(items: Sequence[T]) -> Iterator[Sequence[T]]:

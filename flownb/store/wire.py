@@ -72,7 +72,8 @@ class TickForm:
         values = list(astuple(wire))
         for i, convert in self._lifted:
             values[i] = convert(values[i])
-        return self.kind(at, *values)
+        held = values.pop()  # the one field that is given by name
+        return self.kind(at, *values, held=held)
 
     def parse(self, body: bytes) -> Struct:
         return self._decoder.decode(body)
@@ -106,7 +107,8 @@ def _union_converter(arguments: Sequence[Any], known: dict[type, Convert], to_wi
     for argument in arguments:
         convert = _converter(argument, known, to_wire)
         if convert is not None:
-            by_type[argument if to_wire else _wire_type(argument)] = convert
+            kind = get_origin(argument) or argument  # of `dict[str, Out] | None` the dict
+            by_type[kind if to_wire else _wire_type(kind)] = convert
     if not by_type:
         return None
 

@@ -129,6 +129,8 @@ class Writer:
             return lambda v: self._mark("$secret", v)
         if kind is Lost:
             return self._lost
+        if getattr(kind, "__flownb_transient__", False):
+            return _transient
         shape = self._shapes.of(kind)
         if shape is not None:
             return self._enum if shape.flavour == "enum" else lambda v: self._instance(v, shape)
@@ -195,6 +197,11 @@ class Writer:
             kind = class_key(type(value))
         text = "" if tag == "$secret" else preview(value)
         return {tag: kind, "text": text, "id": self._live.mark(value)}
+
+
+def _transient(value: Any) -> dict[str, Any]:
+    """A word on it, and no way to find it again (R6.16)."""
+    return {"$transient": class_key(type(value.value)), "text": preview(value.value), "id": ""}
 
 
 def _stand_for_themselves(values: Iterable[Any]) -> bool:

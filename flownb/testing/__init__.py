@@ -5,5 +5,18 @@
 
 from flownb.testing.clock import ManualClock
 from flownb.testing.feed import event, feed, finish, out, says, spec, started, step
+from flownb.testing.runner import WorkflowTestResult, WorkflowTestRunner
 
-__all__ = ["ManualClock", "event", "feed", "finish", "out", "says", "spec", "started", "step"]
+__all__ = [
+    "ManualClock",
+    "WorkflowTestResult",
+    "WorkflowTestRunner",
+    "event",
+    "feed",
+    "finish",
+    "out",
+    "says",
+    "spec",
+    "started",
+    "step",
+]

@@ -17,8 +17,8 @@ from flownb.core.commands import AnyCommand
 from flownb.core.invariants import broken
 from flownb.core.reduce import begin, reduce
 from flownb.core.spec import EVENT, Spec, StepSpec, TypeSpec, link
-from flownb.core.state import Delivery, RunState
-from flownb.core.ticks import GateReason, RunStarted, StepFinished, Tick
+from flownb.core.state import Delivery, RunState, StepState
+from flownb.core.ticks import GateReason, RunForked, RunStarted, StepFinished, Terms, Tick
 from flownb.core.values import Limit, Out, Role
 
 Fed = tuple[RunState, tuple[AnyCommand, ...]]
@@ -58,7 +58,7 @@ def feed(state_or_ticks: RunState | Tick | Iterable[Tick], *ticks: Tick) -> Fed:
     commands: list[AnyCommand] = []
     for tick in todo:
         if state is None:
-            assert isinstance(tick, RunStarted), f"a journal begins with RunStarted, not with {tick!r}"
+            assert isinstance(tick, (RunStarted, RunForked)), f"a journal begins with RunStarted, not with {tick!r}"
             state, commands = begin(tick)
         else:
             state, commands = reduce(state, tick)
@@ -82,8 +82,13 @@ def says(
 
 def started_of(state: RunState, step: str) -> list[Delivery]:
     """Deliveries of a step whose code runs or waits, oldest first."""
-    work = state.steps[state.spec.index[step]]
+    work = work_of(state, step)
     return sorted((*work.active.values(), *work.waiting.values()), key=lambda d: d.id)
+
+
+def work_of(state: RunState, step: str) -> StepState:
+    """What a step has to do, by its name."""
+    return state.steps[state.spec.index[step]]
 
 
 def key(name: str) -> str:
@@ -114,11 +119,39 @@ def step(
     *,
     fans: Names = (),
     gathers: Names = (),
+    slots: Iterable[Names] = (),
+    catches: Names | None = None,
     num_workers: int | None = 4,
-    asks: bool = False,
+    runs: Names = (),
+    **options: Any,
 ) -> StepSpec:
-    """One step: what it takes, returns, returns in lists and gathers from lists, by names of types."""
-    return StepSpec(name, keys(takes), keys(gathers), keys(returns), keys(fans), num_workers, asks)
+    """One step: what it takes, returns, returns in lists and gathers from lists, by names of types.
+
+    Args:
+        name: Its name.
+        takes: What it takes one at a time.
+        returns: What it may return.
+        fans: What it may return in a list.
+        gathers: What its `list[...]` parameter gathers.
+        slots: Instead of `takes`, for each of several event parameters what it takes.
+        catches: Of a handler of failures: names of the steps that it is for, () for all.
+        num_workers: How many deliveries are active at once, None for any number.
+        runs: Names of the workflows that it runs as children.
+        options: Any other field of `StepSpec`: `take`, `cancel_rest`, `rate`, `on_error`, `waits`, ...
+    """
+    parameters = tuple([keys(slot) for slot in slots])
+    return StepSpec(
+        name,
+        tuple(dict.fromkeys(taken for slot in parameters for taken in slot)) if parameters else keys(takes),
+        keys(gathers),
+        keys(returns),
+        keys(fans),
+        num_workers,
+        slots=parameters,
+        catches=(catches,) if isinstance(catches, str) else catches if catches is None else tuple(catches),
+        runs=keys(runs),
+        **options,
+    )
 
 
 def spec(
@@ -145,10 +178,19 @@ def spec(
 
 
 def started(
-    spec: Spec, value: Any = None, *, at: float = 0.0, gate: tuple[GateReason, ...] = (), run_id: str = "run"
+    spec: Spec,
+    value: Any = None,
+    *,
+    at: float = 0.0,
+    gate: tuple[GateReason, ...] = (),
+    run_id: str = "run",
+    terms: Terms | None = None,
+    **fields: Any,
 ) -> RunStarted:
-    """The first tick of a run."""
-    return RunStarted(at, run_id, spec, Out(spec.start, value, "start"), gate)
+    """The first tick of a run; `fields` are more of `RunStarted`."""
+    return RunStarted(
+        at, run_id, spec, Out(spec.start, value, "start"), gate, terms=Terms() if terms is None else terms, **fields
+    )
 
 
 def keys(names: Names) -> tuple[str, ...]:

@@ -45,7 +45,7 @@ class Next(Event):
 
 def test_c009_a_child_event_reaches_each_step_that_takes_its_parent_once():
     got: list[str] = []
-    flow = Workflow[None]("bases")
+    flow = Workflow[None]("bases", skip_graph_checks=["subclasses"])
 
     @flow.step
     async def one(ev: Start) -> Child:

@@ -1,6 +1,7 @@
 """Cases of the tag *hitl*: a person in the loop."""
 
 import asyncio
+import json
 from typing import Any
 
 import pytest
@@ -168,3 +169,120 @@ def test_c077_answers_are_for_runs_that_exist(tmp_path: Any):
         return await run
 
     assert asyncio.run(main()) == ["1", "2"]
+
+
+@pytest.mark.parametrize("kind", ["async", "plain"])
+def test_c063_questions_of_children_are_the_parents_and_each_answer_reaches_its_own(kind: str):
+    inner = Workflow[Any]("inner")
+
+    @inner.step
+    async def first(ev: Start, ctx: Context) -> Done:
+        return Done(text=(await ctx.ask(Ask(text="first"))).text)
+
+    @inner.step
+    async def second(ev: Done, ctx: Context) -> StopEvent:
+        return StopEvent(result=[ev.text, (await ctx.ask(Ask(text="second"))).text])
+
+    flow = Workflow[Any]("outer")
+    if kind == "async":
+
+        @flow.step
+        async def work(ev: Start, ctx: Context) -> StopEvent:
+            return StopEvent(result=await asyncio.gather(ctx.run(inner), ctx.run(inner)))
+    else:
+
+        @flow.step
+        def work(ev: Start, ctx: Context) -> StopEvent:
+            runs = [ctx.run(inner), ctx.run(inner)]
+            return StopEvent(result=[run.result() for run in runs])
+
+    run = flow.run(run_id=f"c063-{kind}")
+    for round_, text in enumerate(("first", "second"), 1):
+        wait_until(lambda: [r.question.text for r in run.requests] == [text] * 2)  # noqa: B023 - used at once
+        ids = [r.id for r in run.requests]
+        assert ids == [f"{run.run_id}/1/{child}:{round_}" for child in (1, 2)]
+        for child in (2, 1):
+            run.answer(ids[child - 1], text=f"{text} of {child}")
+    assert run.result(20) == [["first of 1", "second of 1"], ["first of 2", "second of 2"]]
+
+
+def test_c067_a_waiter_comes_first_in_its_step_and_other_steps_get_the_event_too():
+    """R4.30, R4.33: the same receivers every time."""
+    for _ in range(30):
+        got: list[str] = []
+        flow = Workflow[Any]("both")
+
+        @flow.step
+        async def a(ev: Start, ctx: Context) -> Done:
+            got.append(f"a {(await ctx.wait_for_event(Reply)).text}")  # noqa: B023 - used at once
+            return Done(text="a")
+
+        @flow.step
+        async def b(ev: Reply) -> Done:
+            got.append(f"b {ev.text}")  # noqa: B023 - used at once
+            return Done(text="b")
+
+        @flow.step(num_workers=1)
+        async def end(ev: Done, ctx: Context) -> StopEvent | None:
+            return StopEvent() if ctx.collect_events(ev, [Done, Done]) else None
+
+        run = flow.run()
+        wait_until(lambda: run.status == "waiting")  # noqa: B023 - used at once
+        run.send_event(Reply(text="x"))
+        run.result(20)
+        assert sorted(got) == ["a x", "b x"]
+
+
+def test_c067_a_step_that_waits_for_what_it_takes_is_not_started_by_it_too():
+    starts: list[str] = []
+    flow = Workflow[Any]("itself")
+
+    @flow.step
+    async def begin(ev: Start) -> Item | Done:
+        return Done(text="begin")
+
+    @flow.step
+    async def waits(ev: Done, ctx: Context) -> StopEvent:
+        starts.append(ev.text)
+        return StopEvent(result=(await ctx.wait_for_event(Done)).text)
+
+    @flow.step
+    async def unused(ev: Item) -> None: ...
+
+    run = flow.run()
+    wait_until(lambda: run._runner.state.side.waiters.n == 1)
+    run.send_event(Done(text="reply"))
+    assert run.result(20) == "reply"
+    assert starts == ["begin"]
+
+
+def test_c069_a_restored_run_asks_what_was_open_and_nothing_twice():
+    """The snapshot goes through JSON and on as another run."""
+    starts: list[str] = []
+    flow = Workflow[Any]("restored")
+
+    @flow.step
+    async def one(ev: Start, ctx: Context) -> Done:
+        starts.append("one")
+        return Done(text=(await ctx.ask(Ask(text="Q1"))).text)
+
+    @flow.step
+    async def two(ev: Done, ctx: Context) -> StopEvent:
+        starts.append("two")
+        return StopEvent(result=[ev.text, (await ctx.ask(Ask(text="Q2"))).text])
+
+    run = flow.run()
+    wait_until(lambda: len(run.requests) == 1)
+    run.answer(text="A1")
+    wait_until(lambda: [r.question.text for r in run.requests] == ["Q2"])
+    plain = json.loads(json.dumps(run.snapshot()))
+    run.cancel().result(20)
+    again = flow.resume(plain)
+    wait_until(lambda: [r.question.text for r in again.requests] == ["Q2"])
+    assert starts == ["one", "two"]
+    assert list(again.now.waiting) == ["two"]
+    assert [len(found) for found in again.now.waiting.values()] == [1]
+    again.answer(text="A2")
+    assert again.result(20) == ["A1", "A2"]
+    assert starts == ["one", "two", "two"]
+    assert [r.question.text for r in again.requests.all()] == ["Q2"]

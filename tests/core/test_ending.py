@@ -52,8 +52,9 @@ def test_a_failed_run_closes_all_that_is_open():
     state, commands = feed(state, says(state, "work", StepFailed, n=2, failure=Failure("E", "no")))
 
     rest = tuple(c for c in CLOSING if c != StopStep(1, 4, 1))
-    assert commands == (*rest, Publish("failed", None, 1, {"type": "E", "message": "no"}), FinishRun())
+    assert commands == (*rest, Publish("failed", None, 1, {"type": "E", "message": "no"}, 4), FinishRun())
     assert (state.status, state.failure, state.failed_step) == ("failed", Failure("E", "no"), 1)
+    assert state.end.failed_delivery == 4
 
 
 def test_a_completed_run_closes_all_that_is_open():

@@ -5,7 +5,7 @@ import pytest
 from flownb.core.commands import FinishRun, Publish, StartStep
 from flownb.core.life import MAILBOX_LIMIT, lives
 from flownb.core.outstanding import is_quiet
-from flownb.core.state import Delivery, active_time, is_open, shown_status, user_value
+from flownb.core.state import Delivery, is_open, shown_status, user_value
 from flownb.core.ticks import (
     CancelRequested,
     EventArrived,
@@ -29,7 +29,7 @@ def test_a_run_starts_with_its_start_event():
     first = RunStarted(5.0, "r1", FLOW, out("Start", 1), ("person",), {"n": out("Value", 3)})
     state, commands = feed(first)
 
-    assert commands == (StartStep(Delivery(1, 0, out("Start", 1), cause=1, at=5.0, start=1, worker=0)),)
+    assert commands == (StartStep(Delivery(1, 0, out("Start", 1), 1, 5.0, start=1, worker=0, chain=1, rank=1)),)
     assert (state.run_id, state.started_at, state.gate) == ("r1", 5.0, ("person",))
     assert user_value(state, "n") == 3
     assert lives(state) == [state.steps[0].active[1]]
@@ -42,7 +42,7 @@ def test_a_lost_driver_s_work_starts_again():
     state, commands = feed(state, RunOpened(9.0, "another", 2))
 
     assert commands == tuple(
-        StartStep(Delivery(n + 2, 1, out("A", n), cause=2, at=9.0, start=2, worker=n)) for n in range(2)
+        StartStep(Delivery(n + 2, 1, out("A", n), 2, 9.0, start=2, worker=n, chain=2, rank=n + 2)) for n in range(2)
     )
     assert [d.id for d in state.steps[1].queue] == [4]
 
@@ -99,18 +99,13 @@ def test_a_paused_run_can_be_cancelled():
     assert (state.status, shown_status(state)) == ("cancelled", "cancelled")
 
 
-def test_active_time_is_from_the_start_to_the_last_tick():
-    """Seconds."""
-    assert active_time(feed(started(FLOW, at=5.0), GateClosed(8.0))[0]) == 3.0
-
-
 # From outside
 
 
 def test_an_outside_event_goes_to_the_steps_that_take_it():
     """R1.32, R2.11."""
     state, commands = feed(started(FLOW), EventArrived(1.0, out("A", 1)))
-    assert commands == (StartStep(Delivery(2, 1, out("A", 1), cause=2, at=1.0, start=1, worker=0)),)
+    assert commands == (StartStep(Delivery(2, 1, out("A", 1), 2, 1.0, start=1, worker=0, chain=1, rank=2)),)
     assert len(state.mailbox) == 0
 
 

@@ -5,11 +5,12 @@
 
 from random import Random
 
-from hypothesis import example, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from flownb.core.history import History
 from flownb.core.reduce import fold
+from flownb.core.ticks import RunOpened
 from flownb.testing.drive import drive, finished_in_order
 from flownb.testing.machine import RunMachine
 from flownb.testing.plan import OPS, Plan, expected
@@ -19,13 +20,15 @@ RUNS = max(200, settings.default.max_examples)
 
 
 class TestRuns(RunMachine.TestCase):
-    """R1.3, R1.4, R1.7, R1.15, R3.18, R3.60: any legal order of ticks (see `flownb.testing.machine`)."""
+    """R1.3, R1.4, R1.7, R1.15, R3.18, R3.19, R3.60, R6.38: any legal order of ticks (`flownb.testing.machine`)."""
 
-    settings = settings(max_examples=RUNS, stateful_step_count=60, deadline=None)
+    settings = settings(
+        max_examples=RUNS, stateful_step_count=60, deadline=None, suppress_health_check=[HealthCheck.too_slow]
+    )
 
 
-def plans(depth: int = 3) -> st.SearchStrategy[Plan]:
-    """Trees of fan-outs, with sends, waits and questions on the way."""
+def plans(depth: int = 2) -> st.SearchStrategy[Plan]:
+    """Trees of fan-outs, with sends, waits, questions, children and failures on the way."""
     ops = st.lists(st.sampled_from(OPS), max_size=3).map(tuple)
     leaf = st.builds(Plan, st.integers(0, 99), ops, asks=st.booleans(), keeps=st.sampled_from((True, True, False)))
     if not depth:
@@ -36,27 +39,27 @@ def plans(depth: int = 3) -> st.SearchStrategy[Plan]:
 
 EVERYTHING = Plan(
     1,
-    ("send", "two sleeps"),
+    ("send", "two sleeps", "fail"),
     many=(
         Plan(2, OPS),
         Plan(3, ("first of two",), many=()),
-        Plan(4, (), many=(Plan(5, ("ask", "write")), Plan(6, asks=True), Plan(7, keeps=False))),
+        Plan(4, (), many=(Plan(5, ("ask", "write", "collect")), Plan(6, asks=True), Plan(7, ("child",), keeps=False))),
     ),
 )
 
 
-@settings(max_examples=RUNS)
+@settings(max_examples=RUNS, suppress_health_check=[HealthCheck.too_slow])
 @given(plan=plans(), workers=st.sampled_from((1, 2, None)), random=st.randoms(use_true_random=False))
 @example(plan=EVERYTHING, workers=1, random=Random(1))
 def test_a_run_cut_anywhere_comes_to_the_same_result(plan, workers, random):
-    """R1.7, R1.15, R3.47, R3.48, R3.60, R4.9: whoever drives, in whichever order, the work is what its plan says."""
+    """R1.7, R1.15, R3.47, R3.48, R3.51, R3.60, R4.3, R4.9: in any order the result is the plan's."""
     plain = finished_in_order(plan)
     assert (plain.status, plain.result.value) == ("completed", expected(plan))
 
     run = drive(plan, random.randrange, num_workers=workers)
 
     assert (run.state.status, run.state.result.value) == ("completed", expected(plan))
-    assert run.state.user == plain.user
+    assert dict(run.state.user.items()) == dict(plain.user.items())
     assert fold(run.ticks) == run.state
     seq = random.randint(1, len(run.ticks))
     assert History(run.ticks).at(seq) == fold(run.ticks[:seq])
@@ -68,4 +71,4 @@ def test_a_run_that_loses_its_driver_after_every_tick_comes_to_the_same_result()
     run = drive(EVERYTHING, lambda n: n - 1 if next(turns) % 2 else 0, num_workers=2)
 
     assert run.state.result.value == expected(EVERYTHING)
-    assert sum(type(tick).__name__ == "RunOpened" for tick in run.ticks) > 20
+    assert sum(isinstance(tick, RunOpened) for tick in run.ticks) > 50

@@ -1,8 +1,23 @@
 """What a run owes, and what it waits for, from its state alone."""
 
+from msgspec.structs import replace
+
 from flownb.core.commands import ArmTimer, FinishRun, OpenRequest, StartStep
-from flownb.core.outstanding import describe, outstanding, waits_for, why_stalled
-from flownb.core.ticks import Ask, CancelRequested, EventArrived, RunOpened, Sleep, WaitOpened
+from flownb.core.outstanding import describe, is_quiet, is_still, outstanding, waits_for, why_stalled
+from flownb.core.persist import Table
+from flownb.core.state import Hold
+from flownb.core.ticks import (
+    Ask,
+    Await,
+    CancelRequested,
+    Collect,
+    EventArrived,
+    RunChild,
+    RunOpened,
+    Sleep,
+    StepFinished,
+    WaitOpened,
+)
 from flownb.testing import event, feed, finish, out, says, spec, started, step
 
 FLOW = spec(
@@ -65,3 +80,53 @@ def test_a_stalled_run_says_why():
 def test_a_delivery_is_named_by_what_it_carries():
     """One event, a list of events, an empty list."""
     assert [describe(o) for o in (out("m:A"), (out("m:A"), out("m:B")), ())] == ["A", "2 × A", "[]"]
+
+
+def test_a_run_waits_for_whoever_can_move_it():
+    """R5.34, R5.39: waiters and children by their steps; a shown question is named once."""
+    flow = spec(step("begin", "Start", fans="A"), step("work", "A", waits=True, num_workers=None))
+    state, _ = finish(feed(started(flow))[0], "begin", *(out("A", n) for n in range(3)), fan=True)
+    waits = (
+        Await("test:Row", due_at=60.0),
+        Await("test:Row", question=out("Ask")),
+        RunChild("test:other", out("Start")),
+    )
+    for n, wait in enumerate(waits):
+        state, _ = feed(state, says(state, "work", WaitOpened, n=n, mark=1, wait=wait))
+
+    assert waits_for(state) == [
+        "work asks Ask (request 1)",
+        "work waits for Row",
+        "work waits for child run/4/1",
+    ]
+
+
+def test_a_stalled_run_names_what_was_collected_and_misses_the_rest():
+    """R5.36: which collect misses what."""
+    flow = spec(step("begin", "Start", fans="A"), step("gather", "A"))
+    state, _ = finish(feed(started(flow))[0], "begin", out("A"), out("A"), fan=True)
+    wants = (("test:A", 2), ("test:B", 1))
+    for d in state.steps[1].active.values():
+        collect = Collect("mine", wants, d.out, "test:A")
+        state, _ = feed(state, StepFinished(0.0, "gather", d.id, d.start, collects=(collect,)))
+
+    assert why_stalled(state) == "step gather has collected 2 × A and misses the rest"
+
+
+def test_what_keeps_a_run_from_being_quiet():
+    """R5.33: each of these alone: queue or running, sleep, active child, hold, held start; and a closed gate."""
+    state, _ = finish(feed(started(FLOW))[0], "begin")
+    assert is_still(state) and is_quiet(state)
+    side = state.side
+    for moving in (
+        replace(state, busy=1),
+        replace(state, sleeps=1),
+        replace(state, side=replace(side, working=1)),
+        replace(state, side=replace(side, holds=Table.of([(1, Hold("x"))]))),
+        replace(state, side=replace(side, held=Table.of([(1, 0)]))),
+    ):
+        assert not is_still(moving)
+        assert not is_quiet(moving)
+    for still in (replace(state, gate=("person",)), replace(state, status="waiting")):
+        assert is_still(still)
+        assert not is_quiet(still)

@@ -1,16 +1,25 @@
-"""The three containers: against plain ones, at any depth, and without a change in place."""
+"""The four containers: against plain ones, at any depth, and without a change in place."""
 
 import copy
 import pickle
+import subprocess
+import sys
 from collections import deque
+from zlib import crc32
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from flownb.core.persist import Chain, Fifo, Table
+from flownb.core.persist import Chain, Fifo, Names, Table
 
 DEEP = 100_000
+MAKERS = {
+    "Fifo": Fifo.of,
+    "Chain": Chain.of,
+    "Table": lambda values: Table.of(enumerate(values)),
+    "Names": lambda values: Names.of((str(n), value) for n, value in enumerate(values)),
+}
 
 small_ids = st.integers(0, 90)
 ids = st.one_of(small_ids, st.integers(0, 5_000), st.integers(0, 2**40))
@@ -169,9 +178,7 @@ def test_a_queue_shares_what_did_not_change():
     assert rest.get()[1].front is rest.front[1]
 
 
-@pytest.mark.parametrize(
-    "make", [Fifo.of, Chain.of, lambda values: Table.of(enumerate(values))], ids=["Fifo", "Chain", "Table"]
-)
+@pytest.mark.parametrize("make", MAKERS.values(), ids=MAKERS)
 def test_a_container_may_be_as_long_as_it_likes(make):
     """`==`, `repr`, pickling and copying are loops: 100,000 entries overflow no stack."""
     long, same = make(range(DEEP)), make(range(DEEP))
@@ -195,9 +202,7 @@ def test_a_queue_that_was_half_read_is_equal_to_a_fresh_one():
     assert pickle.loads(pickle.dumps(half)) == half
 
 
-@pytest.mark.parametrize(
-    "make", [Fifo.of, Chain.of, lambda values: Table.of(enumerate(values))], ids=["Fifo", "Chain", "Table"]
-)
+@pytest.mark.parametrize("make", MAKERS.values(), ids=MAKERS)
 def test_a_container_equals_only_its_kind(make):
     """And is no key of a dict, since what it holds may be none."""
     assert make([1]) != [1]
@@ -212,3 +217,76 @@ def test_containers_show_what_they_hold():
     assert repr(Fifo.of([1, 2])) == "Fifo.of([1, 2])"
     assert repr(Chain.of([1, 2])) == "Chain.of([1, 2])"
     assert repr(Table.of([(3, "c"), (1, "a")])) == "Table.of([(1, 'a'), (3, 'c')])"
+    assert repr(Names.of([("b", 3), ("a", 1)])) == "Names.of([('b', 3), ('a', 1)])"
+
+
+# Names
+
+#: Two names with one checksum.
+SAME = ("codding", "gnu")
+names = st.one_of(st.sampled_from([*SAME, "a", "", "é", "\ud800"]), st.text(max_size=3))
+
+
+def test_two_names_may_share_a_checksum():
+    """R1.6: what the tests below stand on."""
+    assert len({crc32(name.encode()) for name in SAME}) == 1
+
+
+@given(st.lists(st.tuples(st.sampled_from(("set", "set", "drop")), names, st.integers())))
+def test_names_are_a_dict(calls):
+    """R1.6: in the order in which names came; one that is set again keeps its place; older versions stay."""
+    table, model = Names(), {}
+    versions = [(table, {})]
+    for call, name, value in calls:
+        if call == "set":
+            table, model = table.set(name, value), {**model, name: value}
+        elif name in model:
+            table = table.drop(name)
+            model = {k: v for k, v in model.items() if k != name}
+        else:
+            with pytest.raises(KeyError):
+                table.drop(name)
+        versions.append((table, model))
+
+    for version, entries in versions:
+        assert list(version.items()) == list(entries.items())
+        assert list(version) == list(entries)
+        assert list(version.values()) == list(entries.values())
+        assert len(version) == len(entries)
+        assert version == Names.of(entries.items())
+        assert pickle.loads(pickle.dumps(version)) == version
+        assert all(version.get(name) == entries.get(name) for name in (*SAME, "a", "nobody's"))
+
+
+def test_names_say_what_they_do_not_have():
+    """`get` gives None, `[]` raises; also where another name has the same checksum."""
+    one, other = SAME
+    table = Names.of([(one, 1)])
+    assert (table[one], table.get(other), one in table, other in table) == (1, None, True, False)
+    with pytest.raises(KeyError):
+        table[other]
+    with pytest.raises(KeyError):
+        table.drop(other)
+    assert table.set(other, 2).drop(one) == Names.of([(other, 2)])
+
+
+def test_names_in_another_order_are_others():
+    """As in the user's eyes: the order in which names came is shown."""
+    assert Names.of([("a", 1), ("b", 2)]) != Names.of([("b", 2), ("a", 1)])
+    assert Names.of([("a", 1)]) != Names.of([("b", 1)])
+
+
+def test_names_stand_in_the_same_places_in_every_process():
+    """R1.4: no hash that a process draws for itself."""
+    show = "from flownb.core.persist import Names; print(list(Names.of([('a', 1), ('b', 2)]).table))"
+    told = subprocess.run([sys.executable, "-c", show], capture_output=True, text=True, check=True, timeout=60).stdout
+    assert told.strip() == str(list(Names.of([("a", 1), ("b", 2)]).table))
+
+
+def test_names_share_what_did_not_change():
+    """R1.6: one of 10,000 is set by copying its path alone."""
+    table = Names.of((str(n), n) for n in range(10_000))
+    changed = table.set("7", "seven")
+    ours, others = table.table.root, changed.table.root
+    assert [a is b for a, b in zip(ours, others, strict=True)].count(False) == 1
+    assert (table["7"], changed["7"]) == (7, "seven")

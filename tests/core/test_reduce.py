@@ -3,8 +3,10 @@
 import typing
 
 import pytest
+from msgspec.structs import replace
 
 from flownb.core import ticks as t
+from flownb.core.commands import Publish
 from flownb.core.life import first_state
 from flownb.core.reduce import HANDLERS, begin, fold, reduce
 from flownb.core.values import Failure
@@ -78,3 +80,70 @@ def test_fold_is_reduce_again_and_again():
 
     assert fold([started(FLOW), last]) == finish(state, "work", out("Stop", 1))[0]
     assert begin(started(FLOW)) == reduce(first_state(started(FLOW)), started(FLOW))
+
+
+UNKNOWN = [
+    t.StepFinished(5.0, "work", 99, 1, (out("Stop"),)),
+    t.StepFinished(5.0, "nowhere", 1, 1, (out("Stop"),)),
+    t.StepFinished(5.0, "work", 1, 7, (out("Stop"),)),
+    t.StepFailed(5.0, "work", 99, 1, Failure("E", "no")),
+    t.EventsSent(5.0, "work", 99, 1, (out("Stop"),)),
+    t.StreamWritten(5.0, "work", 99, 1, out("A")),
+    t.StreamRewound(5.0, "work", 99, 1),
+    t.StateWritten(5.0, "work", 99, 1, {"a": out("Value")}),
+    t.ValueRecorded(5.0, "work", 99, 1, "now", out("Value")),
+    *(
+        t.WaitOpened(5.0, "work", 99, 1, 1, wait)
+        for wait in (t.Sleep(9.0), t.Ask(out("Ask")), t.Await("test:A"), t.RunChild("test:other", out("Start")))
+    ),
+    t.WaitWithdrawn(5.0, "work", 99, 1, 1),
+    t.WaitWithdrawn(5.0, "work", 1, 1, 99),
+    t.TimerFired(5.0, 99),
+    t.RequestAnswered(5.0, 99, out("Reply")),
+    t.RequestAnswered(5.0, 99, out("Reply"), decision="retry"),
+    t.RequestDisposed(5.0, 99),
+    t.RequestDisposed(5.0, 99, superseded=True),
+    t.RequestHeld(5.0, 99),
+    t.ChildChanged(5.0, 99, True),
+    t.ChildFinished(5.0, 99, "completed", out("Stop")),
+    t.HoldChanged(5.0, 99),
+    t.HoldChanged(5.0, 1, "late", 99),
+    t.QuietNoticed(5.0),
+]
+
+
+@pytest.mark.parametrize("tick", UNKNOWN, ids=lambda tick: type(tick).__name__)
+@pytest.mark.parametrize("status", ["running", "suspended", "cancelling"])
+def test_a_tick_that_names_what_is_not_there_is_only_counted(tick, status):
+    """R1.4, R3.19: the reducer is total; it refuses what comes after the end, and nothing else that may arrive."""
+    flow = spec(step("work", "Start", "Stop"), step("tidy", "Cancelled", on_cancel=True))
+    before, _ = feed(started(flow))
+    if status == "suspended":
+        before, _ = feed(before, t.RunSuspended(0.0))
+    elif status == "cancelling":
+        before, _ = feed(before, t.CancelRequested(0.0, out=out("Cancelled")))
+    after, commands = feed(before, tick)
+
+    assert commands == ()
+    assert after == replace(before, seq=before.seq + 1, at=5.0, counts=replace(before.counts, ignored=1))
+
+
+def test_what_may_not_come_is_refused_before_it_is_a_tick():
+    """R1.10, R1.33, R6.44: a second beginning, a definition without a place for work; the state stays as it was."""
+    state, _ = feed(started(FLOW))
+    for tick in (started(FLOW), t.DefinitionAdopted(1.0, spec(step("other", "Start", "Stop")))):
+        with pytest.raises(ValueError, match=r"has begun already|has no place for the work of work"):
+            reduce(state, tick)
+    assert state == fold([started(FLOW)])
+
+
+def test_what_ended_in_a_tick_is_not_started_by_it():
+    """R1.14: a stop beside other events, a failure under unhandled="error"; only what runs is stopped."""
+    flow = spec(step("begin", "Start", ("A", "Stop"), fans="A"), step("work", "A"), unhandled="error")
+    for last, status in (("Stop", "completed"), ("Lost", "failed")):
+        state, _ = feed(started(flow))
+        tick = says(state, "begin", t.EventsSent, outs=(out("A"), out("A"), out(last)))
+        ended, commands = feed(state, tick)
+        assert ended.status == status
+        assert [type(c).__name__ for c in commands if not isinstance(c, Publish)] == ["StopStep", "FinishRun"]
+        assert [a.where for a in ended.abandoned] == ["running", "queued", "queued"]

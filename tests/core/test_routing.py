@@ -1,6 +1,7 @@
 """Where one event goes: an end, a person, steps, or nobody."""
 
 import pytest
+from msgspec.structs import replace
 
 from flownb.core.commands import ArmTimer, OpenRequest, Publish, StartStep
 from flownb.core.spec import EVENT
@@ -27,8 +28,8 @@ def test_an_event_goes_to_every_step_that_takes_it():
     state, commands = finish(feed(started(flow))[0], "begin", out("A", 1))
 
     assert commands == (
-        StartStep(Delivery(2, 1, out("A", 1), cause=2, at=0.0, start=1, worker=0)),
-        StartStep(Delivery(3, 3, out("A", 1), cause=2, at=0.0, start=1, worker=0)),
+        StartStep(Delivery(2, 1, out("A", 1), cause=2, at=0.0, start=1, worker=0, chain=2, rank=1)),
+        StartStep(Delivery(3, 3, out("A", 1), cause=2, at=0.0, start=1, worker=0, chain=2, rank=1)),
     )
     assert state.next_delivery == 4
 
@@ -65,7 +66,7 @@ def test_an_event_that_no_step_takes_is_published_and_counted(unhandled):
     flow = spec(step("begin", "Start", "Lost"), unhandled=unhandled)
     state, commands = finish(feed(started(flow))[0], "begin", out("Lost", 1))
 
-    assert commands == (Publish("unhandled", out("Lost", 1), 0, {"key": key("Lost")}),)
+    assert commands == (Publish("unhandled", out("Lost", 1), 0, {"key": key("Lost"), "step": None}),)
     assert (state.unhandled, state.lost, state.status) == (1, key("Lost"), "running")
 
 
@@ -100,7 +101,7 @@ def test_a_returned_question_is_open_and_goes_to_steps_that_take_it_too():
     assert commands == (
         OpenRequest(request),
         Publish("request", out("Ask", "?"), 0, {"request": 1}),
-        StartStep(Delivery(2, 1, out("Ask", "?"), cause=2, at=5.0, start=1, worker=0)),
+        StartStep(Delivery(2, 1, out("Ask", "?"), cause=2, at=5.0, start=1, worker=0, chain=2, rank=1)),
     )
     assert dict(state.requests.items()) == {1: request}
     assert state.unhandled == 0
@@ -147,3 +148,63 @@ def test_a_question_that_is_sent_to_one_step_is_open_and_goes_to_that_step():
     assert [type(c).__name__ for c in commands] == ["OpenRequest", "Publish", "StartStep"]
     assert commands[-1].delivery.step == 2
     assert [r.question.key for r in state.requests.values()] == ["test:AskA"]
+
+
+def test_an_event_for_one_step_skips_joins_and_other_steps():
+    """R2.13, R4.13: a branch in which it is sent goes on in that step alone."""
+    flow = spec(
+        step("begin", "Start", fans="A"), step("work", "A", "B"), step("one", "B"), step("other", "B"),
+        step("sum", gathers="B"),
+    )  # fmt: skip
+    state, _ = finish(feed(started(flow))[0], "begin", out("A"), fan=True)
+    state, commands = feed(state, says(state, "work", EventsSent, outs=(out("B"),), target="other"))
+    assert started_steps(commands) == [3]
+    assert state.joins[1].got.n == 0
+    state, _ = finish(state, "work")
+    assert state.joins[1].pending == 1
+
+
+def test_an_event_sent_to_a_step_that_does_not_take_it_is_unhandled():
+    """R2.14, R2.26: it is named; though others would take it."""
+    flow = spec(step("begin", "Start", "A"), step("x", "A"), step("y", "B"))
+    state, _ = feed(started(flow))
+    for target in ("y", "nowhere"):
+        state, commands = feed(state, says(state, "begin", EventsSent, outs=(out("A"),), target=target))
+        assert commands == (Publish("unhandled", out("A"), 0, {"key": key("A"), "step": target}),)
+    assert state.unhandled == 2
+
+
+def test_what_a_branch_sends_may_be_taken_by_a_step_and_a_join():
+    """R2.11, R4.8: both get it, also while steps take sets or wait for events."""
+    plain = (step("begin", "Start", fans="A"), step("work", "A", "B"), step("logs", "B"), step("sum", gathers="B"))
+    for more in ((), (step("pair", slots=("X", "Y")),)):
+        state, _ = finish(feed(started(spec(*plain, *more)))[0], "begin", out("A"), fan=True)
+        state, commands = finish(state, "work", out("B", 1))
+        assert started_steps(commands) == [2]
+        assert state.joins[1].got.n == 1
+        _, commands = finish(state, "logs")
+        assert [c.delivery.out for c in commands] == [(out("B", 1),)]
+
+
+def test_a_set_in_a_branch_and_a_lost_event_beside_it():
+    """R2.25, R4.13: with slotted steps too, what nobody takes is unhandled, and its branch ends."""
+    flow = spec(
+        step("begin", "Start", fans="A"),
+        step("work", "A", "B"),
+        step("pair", slots=("X", "Y")),
+        step("sum", gathers="B"),
+    )
+    state, _ = finish(feed(started(flow))[0], "begin", out("A"), fan=True)
+    state, commands = finish(state, "work", out("Lost"), out("Ask"), fan=True)
+    assert [c.what for c in commands if isinstance(c, Publish)] == ["unhandled", "request"]
+    assert (state.unhandled, state.joins[1].pending) == (1, 1)
+
+
+def test_the_start_may_be_a_question_or_an_end():
+    """R2.34, R4.39: whatever its role, it is routed like any event."""
+    asked = spec(step("begin", "AskFirst"), start="AskFirst")
+    first = replace(started(asked), out=out("AskFirst", "?"))
+    state, commands = feed(first)
+    assert [type(c) for c in commands] == [OpenRequest, Publish, StartStep]
+    state, commands = feed(replace(first, out=out("Stop", 1)))
+    assert (state.status, state.result) == ("completed", out("Stop", 1))

@@ -223,3 +223,57 @@ def test_ways_that_meet_again_are_one():
     )
 
     assert [joins(flow, name) for name in ("begin", "a", "x", "y")] == [["outer"], ["x", "y"], ["z"], ["z"]]
+
+
+def test_a_step_that_takes_exact_types_takes_no_subclasses():
+    """R2.8: one at a time or in a list, known types or unknown ones; not even a plain Event."""
+    flow = spec(
+        step("begin", "Start", fans="Sub"),
+        step("exact", "Row", exact=True),
+        step("list", gathers="Row", exact=True),
+        step("any", EVENT, exact=True),
+        types=(event("Row"), event("Sub", bases="Row")),
+    )
+
+    assert (routes(flow, "Row"), routes(flow, "Sub")) == (["exact"], [])
+    assert joins(flow, "begin") == []
+    assert takers(flow, key("New"), "event", (key("Row"), EVENT)) == ()
+    assert takers(flow, key("New"), "event", (key("Row"),), gathering=True) == ()
+
+
+def test_failures_go_to_the_handler_that_names_the_step_else_to_all():
+    """R3.36, R3.37, R3.39: and those of handlers to nobody."""
+    flow = spec(
+        step("begin", "Start", ("A", "B")),
+        step("a", "A"),
+        step("b", "B"),
+        step("for a", "Failed", catches="a"),
+        step("for both", "Failed", catches=("a", "b")),
+        step("for all", "Failed", catches=()),
+        step("plain", "Failed"),
+        step("sum", gathers="Failed"),
+    )
+
+    names = [[flow.steps[i].name for i in found] for found in flow.catchers]
+    assert names == [
+        ["for all", "plain"],
+        ["for a", "for both"],
+        ["for both"],
+        [],
+        [],
+        [],
+        [],
+        ["for all", "plain"],
+    ]
+
+
+def test_a_spec_knows_its_odd_steps_by_place():
+    """R5.51, R4.77: those for a cancel, and those with several parameters."""
+    flow = spec(
+        step("begin", "Start"),
+        step("tidy", "Cancelled", on_cancel=True),
+        step("pair", slots=("A", ("B", "C"))),
+    )
+    assert (flow.on_cancel, flow.slotted) == ((1,), frozenset({2}))
+    assert flow.steps[2].accepts == (key("A"), key("B"), key("C"))
+    assert routes(flow, "C") == ["pair"]

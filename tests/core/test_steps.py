@@ -2,22 +2,28 @@
 
 import pytest
 
-from flownb.core.commands import FinishRun, Publish, StartStep, StopStep
-from flownb.core.persist import Chain
-from flownb.core.state import Abandoned, Delivery
+from flownb.core.commands import ArmTimer, FinishRun, Publish, StartStep, StopStep, WakeStep
+from flownb.core.outstanding import is_quiet, outstanding
+from flownb.core.persist import Chain, Names
+from flownb.core.state import Abandoned, Delivery, Did, Ledger, Timer, user_value
 from flownb.core.ticks import (
+    EventArrived,
     EventsSent,
     RunOpened,
     Sleep,
     StateWritten,
     StepFailed,
     StepFinished,
+    StreamRewound,
     StreamWritten,
+    TimerFired,
+    ValueRecorded,
     WaitOpened,
     WaitWithdrawn,
 )
 from flownb.core.values import Failure
 from flownb.testing import feed, finish, out, says, spec, started, step
+from flownb.testing.feed import started_of
 
 
 def running(*, workers=1, **options):
@@ -31,7 +37,7 @@ def test_a_step_has_so_many_workers_and_the_rest_queues():
     state, commands = running(workers=2)
 
     assert commands == tuple(
-        StartStep(Delivery(n + 2, 1, out("A", n), cause=2, at=0.0, start=1, worker=n)) for n in range(2)
+        StartStep(Delivery(n + 2, 1, out("A", n), 2, 0.0, start=1, worker=n, chain=2, rank=n + 2)) for n in range(2)
     )
     assert [d.out.value for d in state.steps[1].queue] == [2]
     state, commands = finish(state, "work")
@@ -135,7 +141,7 @@ def test_a_failed_step_fails_the_run_in_one_tick():
 
     assert commands == (
         StopStep(1, 3, 1),
-        Publish("failed", None, 1, {"type": "builtins:ValueError", "message": "no such row"}),
+        Publish("failed", None, 1, {"type": "builtins:ValueError", "message": "no such row"}, 2),
         FinishRun(),
     )
     assert (state.status, state.failure, state.failed_step) == ("failed", failure, 1)
@@ -143,15 +149,19 @@ def test_a_failed_step_fails_the_run_in_one_tick():
 
 
 def test_what_a_step_does_is_in_its_ledger():
-    """R3.46, R3.47: seqs of its sends and writes, newest first; its stream writes are published."""
+    """R3.46, R3.47: its sends with their content, of writes how many there were; stream writes are published."""
     state, _ = running()
     state, commands = feed(state, says(state, "work", StreamWritten, out=out("A", "shown")))
-    assert commands == (Publish("event", out("A", "shown"), 1),)
+    assert commands == (Publish("event", out("A", "shown"), 1, {}, 2),)
     state, commands = feed(state, says(state, "work", StateWritten, changes={"n": out("Value", 1)}))
     assert commands == ()
-    state, _ = feed(state, says(state, "work", EventsSent, outs=(out("A", 9),)))
+    state, _ = feed(state, says(state, "work", EventsSent, outs=(out("A", 9),), target="work"))
+    state, commands = feed(state, says(state, "work", ValueRecorded, name="now", out=out("Value", 5)))
+    assert commands == ()
 
-    assert state.steps[1].active[2].ledger == Chain.of([3, 4, 5])
+    sent = Did("send", 5, 1, out("A", 9), "work")
+    once = Did("once", 6, 1, out("Value", 5), "now")
+    assert state.steps[1].active[2].ledger == Ledger(Chain.of([sent, once]), writes=1, streams=1)
     assert [d.out.value for d in state.steps[1].queue] == [1, 2, 9]
 
 
@@ -163,9 +173,10 @@ def test_a_step_writes_the_users_state():
         written, says(written, "work", StateWritten, changes={"a": out("Value", 3)}, dropped=("b", "never there"))
     )
 
-    assert before.user == {}
-    assert written.user == {"a": out("Value", 1), "b": out("Value", 2)}
-    assert state.user == {"a": out("Value", 3)}
+    assert before.user == Names()
+    assert written.user == Names.of([("a", out("Value", 1)), ("b", out("Value", 2))])
+    assert state.user == Names.of([("a", out("Value", 3))])
+    assert user_value(state, "a") == 3
 
 
 def late(state, step, kind, **fields):
@@ -177,7 +188,9 @@ LATE = [
     (StepFailed, {"failure": Failure("E", "zombie")}),
     (EventsSent, {"outs": (out("Stop"),)}),
     (StreamWritten, {"out": out("A")}),
+    (StreamRewound, {}),
     (StateWritten, {"changes": {"a": out("Value", 1)}}),
+    (ValueRecorded, {"name": "now", "out": out("Value", 1)}),
     (WaitOpened, {"mark": 1, "wait": Sleep(5.0)}),
     (WaitWithdrawn, {"mark": 1}),
 ]
@@ -201,3 +214,141 @@ def test_what_is_late_changes_nothing_but_a_count(kind, fields, why):
     assert (after.ignored, after.seq) == (state.ignored + 1, state.seq + 1)
     for name in ("steps", "status", "user", "requests", "timers", "busy", "sleeps", "result"):
         assert getattr(after, name) == getattr(state, name)
+
+
+# What runs again
+
+
+def test_a_stream_that_is_written_again_is_void():
+    """R3.54: from the top; how many writes that were is said, and counted anew."""
+    state, _ = running()
+    for n in range(2):
+        state, _ = feed(state, says(state, "work", StreamWritten, out=out("A", n)))
+    state, _ = feed(state, RunOpened(1.0, "another"))
+    state, commands = feed(state, says(state, "work", StreamRewound))
+    assert commands == (Publish("rewound", None, 1, {"written": 2}, 2),)
+    assert state.steps[1].active[2].ledger == Ledger(Chain(), streams=0)
+    state, _ = feed(state, says(state, "work", StreamWritten, out=out("A", 0)))
+    assert state.steps[1].active[2].ledger.streams == 1
+
+
+def test_a_ledger_lives_until_its_delivery_ends():
+    """R3.47, R3.48: through a lost driver and another attempt, and not beyond."""
+    state, _ = running()
+    state, _ = feed(state, says(state, "work", EventsSent, outs=(out("A", 9),)), RunOpened(1.0, "another"))
+    failed = says(state, "work", StepFailed, failure=Failure("E", "no"), retry_at=1.0)
+    state, commands = feed(state, failed)
+    d = commands[0].delivery
+    assert (d.id, d.attempt, d.start) == (2, 2, 3)
+    assert d.ledger == Ledger(Chain.of([Did("send", 3, 1, out("A", 9))]))
+    state, _ = finish(state, "work")
+    assert not any(d.ledger for d in started_of(state, "work"))
+
+
+def test_a_step_that_waits_or_is_due_may_write_send_and_record():
+    """R4.25: its other tasks go on while one of them waits."""
+    state, _ = running()
+    state, _ = feed(state, says(state, "work", WaitOpened, mark=1, wait=Sleep(5.0)))
+    for tick, fields in (
+        (EventsSent, {"outs": (out("A", 9),)}),
+        (StreamWritten, {"out": out("A")}),
+        (StateWritten, {"changes": {"a": out("Value", 1)}}),
+        (ValueRecorded, {"name": "now", "out": out("Value", 1)}),
+        (StreamRewound, {}),
+    ):
+        state, _ = feed(state, says(state, "work", tick, **fields))
+    d = state.steps[1].waiting[2]
+    assert [entry.kind for entry in d.ledger.did] == ["once", "send", "sleep"]
+    assert (d.ledger.writes, d.ledger.streams, d.ledger.marks, state.ignored) == (1, 0, 1, 0)
+    assert [d.out.value for d in state.steps[1].queue] == [2, 9]
+
+
+# A rate
+
+
+SLOW = spec(step("begin", "Start", fans="A"), step("work", "A", rate=0.5, num_workers=None))
+
+
+def test_a_rate_limits_starts_per_second():
+    """R3.4, R1.8: the next one waits for its moment, which is a timer in the state; first in, first out."""
+    state, commands = finish(feed(started(SLOW, at=10.0))[0], "begin", *(out("A", n) for n in range(3)), fan=True)
+    timer = Timer(1, 12.0, "rate", 0, 1)
+    assert commands == (StartStep(state.steps[1].active[2]), ArmTimer(timer))
+    assert (state.sleeps, is_quiet(state), outstanding(state)[-1]) == (1, False, ArmTimer(timer))
+    state, commands = feed(state, TimerFired(12.0, 1))
+    assert [(type(c), c.delivery.id) for c in commands[:1]] == [(StartStep, 3)]
+    assert commands[1:] == (ArmTimer(Timer(2, 14.0, "rate", 0, 1)),)
+    state, commands = feed(state, TimerFired(15.0, 2))
+    assert [c.delivery.id for c in commands] == [4]
+    assert (state.sleeps, state.steps[1].ready_at) == (0, 17.0)
+
+
+def test_a_rate_counts_starts_and_not_ends():
+    """R3.4: a free worker is not enough; after its moment a delivery starts at once."""
+    state, _ = finish(feed(started(SLOW, at=10.0))[0], "begin", out("A"), fan=True)
+    state, _ = finish(state, "work", at=11.0)
+    state, commands = feed(state, EventArrived(11.0, out("A")))
+    assert commands == (ArmTimer(Timer(1, 12.0, "rate", 0, 1)),)
+    state, _ = feed(state, TimerFired(12.0, 1))
+    _, commands = feed(state, EventArrived(99.0, out("A")))
+    assert [type(c) for c in commands] == [StartStep]
+
+
+def test_a_rate_that_waits_arms_one_timer():
+    """R3.4: whatever comes meanwhile; it is still too early if the timer is fired by hand."""
+    state, _ = finish(feed(started(SLOW, at=10.0))[0], "begin", out("A"), out("A"), fan=True)
+    state, commands = feed(state, EventArrived(11.0, out("A")))
+    assert (commands, state.sleeps) == ((), 1)
+    state, commands = feed(state, TimerFired(11.0, 1))
+    assert commands == (ArmTimer(Timer(2, 12.0, "rate", 0, 1)),)
+    assert state.sleeps == 1
+
+
+def test_code_that_goes_on_needs_no_moment_and_next_attempts_do():
+    """R3.4, R3.63: a woken delivery is no start; a due attempt goes ahead of the queue."""
+    state, _ = finish(feed(started(SLOW, at=10.0))[0], "begin", *(out("A", n) for n in range(3)), fan=True)
+    state, _ = feed(state, says(state, "work", WaitOpened, mark=1, wait=Sleep(10.5)))
+    state, commands = feed(state, TimerFired(10.5, 2))
+    assert [type(c) for c in commands] == [WakeStep]
+    state, commands = feed(state, says(state, "work", StepFailed, failure=Failure("E", "no"), retry_at=10.5))
+    assert commands == ()
+    assert list(state.steps[1].again) == [2]
+    state, commands = feed(state, TimerFired(12.0, 1))
+    assert [(c.delivery.id, c.delivery.attempt) for c in commands[:1]] == [(2, 2)]
+
+
+def test_a_rate_keeps_workers_within_their_limit():
+    """R3.4, R3.8: both hold."""
+    flow = spec(step("begin", "Start", fans="A"), step("work", "A", rate=100.0, num_workers=1))
+    state, commands = finish(feed(started(flow, at=10.0))[0], "begin", out("A"), out("A"), fan=True)
+    assert [type(c) for c in commands] == [StartStep]
+    state, commands = finish(state, "work", at=11.0)
+    assert [c.delivery.id for c in commands] == [3]
+
+
+def test_a_lost_driver_starts_slow_work_slowly():
+    """R3.4, R3.60: its moment is in the state, and its timer armed again."""
+    state, _ = finish(feed(started(SLOW, at=10.0))[0], "begin", *(out("A", n) for n in range(3)), fan=True)
+    state, _ = feed(state, TimerFired(12.0, 1), RunOpened(20.0, "another"))
+    assert sorted(state.steps[1].active) == [2]
+    assert list(state.steps[1].again) == [3]
+    assert state.steps[1].ready_at == 22.0
+    state, commands = feed(state, TimerFired(22.0, state.steps[1].timer))
+    assert [c.delivery.id for c in commands if isinstance(c, StartStep)] == [3]
+
+
+def test_ids_that_stand_in_line_for_nothing_take_no_moment():
+    """R3.4, R4.18: a race ended what stood there."""
+    flow = spec(
+        step("begin", "Start", fans="A"),
+        step("work", ("A", "X"), "B", rate=0.5),
+        step("first", gathers="B", take=1, cancel_rest=True),
+    )
+    state, _ = finish(feed(started(flow, at=10.0))[0], "begin", out("A"), out("A"), fan=True)
+    state, _ = feed(state, TimerFired(12.0, 1))
+    state, _ = feed(state, says(state, "work", StepFailed, failure=Failure("E", "no"), retry_at=12.0))
+    assert list(state.steps[1].again) == [2]
+    state, _ = finish(state, "work", out("B"), n=1)
+    state, commands = feed(state, EventArrived(20.0, out("X")))
+    assert [c.delivery.out.key for c in commands if isinstance(c, StartStep)] == ["test:X"]
+    assert state.steps[1].ready_at == 22.0

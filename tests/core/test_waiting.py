@@ -14,8 +14,8 @@ from flownb.core.commands import (
     WakeStep,
 )
 from flownb.core.outstanding import is_quiet
-from flownb.core.persist import Chain
-from flownb.core.state import Delivery, Outcome, Request, Timer, Wait, Wake
+from flownb.core.persist import Chain, Table
+from flownb.core.state import Delivery, Did, Ended, Ledger, Outcome, Request, Timer, Tries, Wait, Wake
 from flownb.core.ticks import (
     Ask,
     EventArrived,
@@ -49,23 +49,36 @@ def work(state):
     return state.steps[1]
 
 
+def waits_of(*waits):
+    return Table.of((wait.mark, wait) for wait in waits)
+
+
+def ledger_of(*entries, marks=1):
+    return Ledger(Chain.of(entries), marks=marks)
+
+
+def second(**fields):
+    """Delivery 2, "work" on A(0), on its first attempt since 0."""
+    return Delivery(2, 1, out("A", 0), 2, **{"chain": 2, "rank": 2, "tries": Tries(), **fields})
+
+
 def woken(commands):
     return [(c.delivery.id, c.wakes) for c in commands if isinstance(c, WakeStep)]
 
 
 def test_a_sleeping_delivery_gives_its_worker_back():
     """R4.26, R4.37: the timer is in the state, with an absolute time; the next one in the queue starts."""
-    state, commands = waits(running(2), Sleep(60.0))
+    state, commands = waits(running(2), Sleep(60.0, "60"))
 
     timer = Timer(1, 60.0, "sleep", ref=2, step=1, mark=1)
     assert commands == (
         ArmTimer(timer),
-        StartStep(Delivery(3, 1, out("A", 1), cause=2, at=0.0, start=1, worker=0)),
+        StartStep(Delivery(3, 1, out("A", 1), cause=2, at=0.0, start=1, worker=0, chain=2, rank=3)),
     )
     assert dict(state.timers.items()) == {1: timer}
-    assert dict(work(state).waiting.items()) == {
-        2: Delivery(2, 1, out("A", 0), cause=2, at=0.0, start=1, ledger=Chain.of([3]), waits=(Wait(1, "sleep", 1),))
-    }
+    ledger = ledger_of(Did("sleep", 3, 1, None, "60", 1))
+    asleep = second(at=0.0, start=1, ledger=ledger, waits=waits_of(Wait(1, "sleep", 1)))
+    assert dict(work(state).waiting.items()) == {2: asleep}
     assert state.sleeps == 1
 
 
@@ -77,25 +90,24 @@ def test_a_woken_delivery_goes_ahead_of_the_queue():
     assert state.sleeps == 0
     state, commands = finish(state, "work", n=1)
 
-    slept = Wake(1, Outcome("slept"))
-    assert commands == (
-        WakeStep(Delivery(2, 1, out("A", 0), cause=2, at=60.0, start=1, worker=0, ledger=Chain.of([3, 4])), (slept,)),
-    )
+    slept = Outcome("slept")
+    ledger = ledger_of(Did("sleep", 3, 1, None, "", 1), Ended(1, slept))
+    goes_on = second(at=60.0, start=1, worker=0, ledger=ledger, chain=0)
+    assert commands == (WakeStep(goes_on, (Wake(1, slept),)),)
     assert [d.id for d in work(state).queue] == [4]
 
 
 def test_a_question_that_is_asked_waits_for_its_answer():
-    """R4.39, R4.42: the asker alone gets it."""
-    state, commands = waits(running(), Ask(out("Ask", "?")))
+    """R4.39, R4.40, R4.42: the asker alone gets it."""
+    state, commands = waits(running(), Ask(out("Ask", "?"), name="first", token="hash"))
 
-    request = Request(1, out("Ask", "?"), step=1, opened=3, opened_at=0.0, delivery=2, mark=1)
-    assert commands == (OpenRequest(request), Publish("request", out("Ask", "?"), 1, {"request": 1}))
+    request = Request(1, out("Ask", "?"), step=1, opened=3, opened_at=0.0, delivery=2, mark=1, kind="ask", token="hash")
+    assert commands == (OpenRequest(request), Publish("request", out("Ask", "?"), 1, {"request": 1}, 2))
     state, commands = feed(state, RequestAnswered(5.0, 1, out("Reply", "yes"), "ann"))
-    running_again = Delivery(2, 1, out("A", 0), cause=2, at=5.0, start=1, worker=0, ledger=Chain.of([3, 4]))
-    assert commands == (
-        CloseRequest(1, "answered"),
-        WakeStep(running_again, (Wake(1, Outcome("answered", out("Reply", "yes"))),)),
-    )
+    answered = Outcome("answered", out("Reply", "yes"))
+    ledger = ledger_of(Did("ask", 3, 1, out("Ask", "?"), "first", 1), Ended(1, answered))
+    goes_on = second(at=5.0, start=1, worker=0, ledger=ledger, chain=0, tries=Tries(asked_s=5.0))
+    assert commands == (CloseRequest(1, "answered"), WakeStep(goes_on, (Wake(1, answered),)))
     assert len(state.requests) == 0
 
 
@@ -121,8 +133,10 @@ def test_at_the_deadline_the_default_is_taken_or_the_asker_hears_of_it(default, 
     state, _ = waits(running(), Ask(out("Ask"), due_at=60.0, default=default))
     state, commands = feed(state, TimerFired(60.0, 1))
 
-    assert commands[:2] == (CloseRequest(1, how), DisarmTimer(1))
+    assert [type(c) for c in commands] == [CloseRequest, WakeStep]
+    assert commands[0] == CloseRequest(1, how)
     assert woken(commands) == [(2, (Wake(1, outcome),))]
+    assert len(state.timers) == len(state.requests) == 0
 
 
 def test_a_policy_may_take_the_default_early():
@@ -164,16 +178,18 @@ def test_several_waits_are_several_waits():
     """R4.25, R4.26, R4.27: it holds a worker from the first resolved one on; the other reaches its running code."""
     state, _ = waits(running(), Sleep(10.0), mark=1)
     state, _ = waits(state, Sleep(20.0), mark=2)
-    assert work(state).waiting[2].waits == (Wait(1, "sleep", 1), Wait(2, "sleep", 2))
+    assert work(state).waiting[2].waits == waits_of(Wait(1, "sleep", 1), Wait(2, "sleep", 2))
     assert state.sleeps == 2
     state, commands = feed(state, TimerFired(10.0, 1))
     assert woken(commands) == [(2, (Wake(1, Outcome("slept")),))]
-    assert work(state).active[2].waits == (Wait(2, "sleep", 2),)
+    assert work(state).active[2].waits == waits_of(Wait(2, "sleep", 2))
     state, commands = feed(state, TimerFired(20.0, 2))
 
     assert woken(commands) == [(2, (Wake(2, Outcome("slept")),))]
-    assert work(state).active[2].waits == ()
-    assert work(state).active[2].ledger == Chain.of([3, 4, 5, 6])
+    slept = [Did("sleep", 3, 1, None, "", 1), Did("sleep", 4, 1, None, "", 2)]
+    ended = [Ended(1, Outcome("slept")), Ended(2, Outcome("slept"))]
+    goes_on = second(at=10.0, start=1, worker=0, ledger=ledger_of(*slept, *ended, marks=2), chain=0)
+    assert commands[0].delivery == work(state).active[2] == goes_on
 
 
 def test_waits_that_end_before_there_is_a_worker_are_handed_over_together():
@@ -196,7 +212,7 @@ def test_a_wait_opened_while_it_is_due_keeps_it_due():
     state, commands = finish(state, "work", n=1)
 
     assert woken(commands) == [(2, (Wake(1, Outcome("slept")),))]
-    assert work(state).active[2].waits == (Wait(2, "sleep", 2),)
+    assert work(state).active[2].waits == waits_of(Wait(2, "sleep", 2))
 
 
 def test_awaiting_an_open_wait_again_gives_the_worker_back():
@@ -209,8 +225,8 @@ def test_awaiting_an_open_wait_again_gives_the_worker_back():
     state, commands = waits(state, Sleep(0.0), mark=2)
 
     assert commands == ()
-    assert work(state).waiting[2].waits == (Wait(2, "sleep", 2),)
-    assert (work(state).workers, state.sleeps, state.next_timer) == (0, 1, 3)
+    assert work(state).waiting[2].waits == waits_of(Wait(2, "sleep", 2))
+    assert (work(state).workers, state.sleeps, state.ids.timer) == (0, 1, 3)
 
 
 def test_a_wait_that_the_code_gives_up_is_withdrawn():
@@ -232,7 +248,8 @@ def test_a_withdrawn_sleep_takes_its_timer_away():
     state, commands = feed(state, says(state, "work", WaitWithdrawn, mark=1))
 
     assert commands == (DisarmTimer(1),)
-    assert work(state).waiting[2].waits == (Wait(2, "ask", 1),)
+    assert work(state).waiting[2].waits == waits_of(Wait(2, "ask", 1))
+    assert next(iter(work(state).waiting[2].ledger.did)) == Ended(1, Outcome("cancelled"))
     assert state.sleeps == 0
 
 
@@ -242,13 +259,13 @@ def test_a_wait_may_be_withdrawn_while_the_code_runs_or_is_due():
     active, _ = waits(active, Sleep(20.0), mark=2)
     active, _ = feed(active, TimerFired(10.0, 1))
     active, _ = feed(active, says(active, "work", WaitWithdrawn, mark=2))
-    assert work(active).active[2].waits == ()
+    assert work(active).active[2].waits == Table()
 
     due, _ = waits(running(2), Sleep(10.0), mark=1)
     due, _ = waits(due, Sleep(20.0), mark=2)
     due, _ = feed(due, TimerFired(10.0, 1))
     due, _ = feed(due, says(due, "work", WaitWithdrawn, mark=2))
-    assert (work(due).waiting[2].waits, list(work(due).front)) == ((), [2])
+    assert (work(due).waiting[2].waits, list(work(due).front)) == (Table(), [2])
 
 
 def test_a_step_that_ends_with_open_waits_withdraws_them():
@@ -275,9 +292,10 @@ def test_a_lost_driver_leaves_waits_open():
     assert commands == ()
     state, commands = feed(state, RequestAnswered(5.0, 1, out("Reply")))
 
-    again = Delivery(
-        2, 1, out("A", 0), cause=2, at=5.0, start=2, worker=0, ledger=Chain.of([3, 4, 6]), waits=(Wait(1, "sleep", 1),)
-    )
+    asked = [Did("sleep", 3, 1, None, "", 1), Did("ask", 4, 1, out("Ask"), "", 2)]
+    ledger = ledger_of(*asked, Ended(2, Outcome("answered", out("Reply"))), marks=2)
+    left = waits_of(Wait(1, "sleep", 1))
+    again = second(at=5.0, start=2, worker=0, ledger=ledger, waits=left, chain=0, tries=Tries(asked_s=5.0))
     assert commands == (CloseRequest(1, "answered"), StartStep(again))
 
 
@@ -300,7 +318,7 @@ def test_the_answer_of_a_returned_question_is_an_event():
 
     assert commands == (
         CloseRequest(1, "answered"),
-        StartStep(Delivery(2, 1, out("Reply", "yes"), cause=4, at=2.0, start=1, worker=0)),
+        StartStep(Delivery(2, 1, out("Reply", "yes"), cause=4, at=2.0, start=1, worker=0, chain=1, rank=2)),
     )
     assert state.status == "running"
 
@@ -327,22 +345,23 @@ def test_a_returned_question_takes_its_default_at_the_deadline():
     """R4.54."""
     state = asked(RETURNED, Limit(60.0, out("Reply", "default")))
     _, commands = feed(state, TimerFired(60.0, 1))
-    assert commands[:2] == (CloseRequest(1, "default"), DisarmTimer(1))
-    assert commands[2].delivery.out == out("Reply", "default")
+    assert [type(c) for c in commands] == [CloseRequest, StartStep]
+    assert commands[0] == CloseRequest(1, "default")
+    assert commands[1].delivery.out == out("Reply", "default")
 
 
 @pytest.mark.parametrize(
-    ("how", "tick", "words"),
+    ("how", "tick", "words", "disarms"),
     [
-        ("expired", TimerFired(60.0, 1, out("Closed")), "AnswerTimeout"),
-        ("disposed", RequestDisposed(60.0, 1, "moot", "", out("Closed")), "RequestDisposed"),
+        ("expired", TimerFired(60.0, 1, out("Closed")), "AnswerTimeout", ()),
+        ("disposed", RequestDisposed(60.0, 1, "moot", "", out("Closed")), "RequestDisposed", (DisarmTimer(1),)),
     ],
 )
-def test_a_returned_question_without_an_answer_needs_a_step_that_takes_its_end(how, tick, words):
+def test_a_returned_question_without_an_answer_needs_a_step_that_takes_its_end(how, tick, words, disarms):
     """R4.76: else the run fails, in words."""
     _, commands = feed(asked(TOLD, Limit(60.0)), tick)
-    assert commands[:2] == (CloseRequest(1, how), DisarmTimer(1))
-    assert commands[2].delivery.out == out("Closed")
+    assert commands[:-1] == (CloseRequest(1, how), *disarms)
+    assert commands[-1].delivery.out == out("Closed")
 
     state, commands = feed(asked(RETURNED, Limit(60.0)), tick)
     assert state.status == "failed"
@@ -367,7 +386,7 @@ def test_the_end_of_a_question_that_ends_the_run_pays_no_join():
     assert feed(state, RequestAnswered(1.0, 1, out("Stop")))[0].status == "completed"
     assert feed(state, RequestAnswered(1.0, 1, out("Lost")))[0].status == "failed"
     told, commands = feed(state, TimerFired(9.0, 1, out("Closed")))
-    assert [type(c) for c in commands] == [CloseRequest, DisarmTimer, StartStep]
+    assert [type(c) for c in commands] == [CloseRequest, StartStep]
     assert told.joins[1].pending == 1
 
 
@@ -387,6 +406,6 @@ def test_a_step_that_took_a_late_worker_is_no_trouble():
     state, commands = feed(state, RunOpened(1.0, "another"))
 
     assert [(c.delivery.id, c.delivery.start) for c in commands] == [(2, 2)]
-    assert list(work(state).front) == [3]
+    assert (list(work(state).front), list(work(state).again)) == ([], [3])
     late, _ = feed(state, StepFinished(2.0, "work", 3, 1))
     assert late.ignored == 1

@@ -264,9 +264,14 @@ def test_a_moment_shows_queued_running_and_waiting():
         assert isinstance(moment, Moment)
         assert moment.queued == {"work": ["Row", "Row"]}
         assert moment.running == {"work": ["Row"]}
-        assert moment.waiting == {"ask": ["Begin"]}
+        assert moment.waiting == {"ask": ["Begin: asks Approve"]}
         assert repr(moment) == f"<Moment {moment.seq}: {type(moment.tick).__name__}; running, running work 1>"
-        for word in ("Running: work (Row).", "Queued: work (Row, Row).", "Waiting: ask (Begin).", "ask asks Approve"):
+        for word in (
+            "Running: work (Row).",
+            "Queued: work (Row, Row).",
+            "Waiting: ask (Begin) asks Approve.",
+            "ask asks Approve",
+        ):
             assert word in run.why()
         await run.cancel()
 

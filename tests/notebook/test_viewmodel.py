@@ -12,19 +12,20 @@ from msgspec.structs import replace
 from flownb.core import ticks as t
 from flownb.core.persist import Table
 from flownb.core.reduce import begin, reduce
-from flownb.core.spec import Spec
+from flownb.core.spec import Spec, link
 from flownb.core.state import RunState
-from flownb.core.values import Failure
+from flownb.core.values import Failure, Limit
 from flownb.notebook import shapes, svg, viewmodel
 from flownb.notebook.viewmodel import COLUMNS, STATES, Projection, caption, causes, counts_line, queue_lines, step_node
-from flownb.testing.feed import out, says, spec, started, step
+from flownb.testing.feed import event, out, says, spec, started, step
 
 FAN = spec(
     step("load", "Start", fans="Row"),
     step("score", "Row", "Done", num_workers=2),
     step("total", gathers="Done", returns="Stop"),
 )
-ASKS = spec(step("ask", "Start", "Stop", asks=True), step("other", "Start", "Stop"))
+OTHER = step("other", "Start", "Stop")
+ASKS = spec(step("ask", "Start", "Stop", asks=True), OTHER)
 PLAIN = spec(step("work", "Start", "Stop"))
 
 
@@ -181,6 +182,54 @@ def opened(flow: Spec = PLAIN, **fields: Any) -> Play:
     return Play(flow).says(flow.steps[0].name, t.WaitOpened, mark=1, **fields)
 
 
+def failing(retry_at: float | None = 110.0) -> Play:
+    """A failed attempt; the next one is due at 110."""
+    return Play(PLAIN).says("work", t.StepFailed, failure=Failure("a.b:Odd", "no"), retry_at=retry_at)
+
+
+def with_child() -> Play:
+    return opened(wait=t.RunChild("m:Kid", out("Start")))
+
+
+def forked() -> Play:
+    """A run whose first ticks are another run's."""
+    return Play(PLAIN).feed(t.RunForked(101.0, "fork", "run", 1))
+
+
+def returned_question(*, due_at: float | None = None, default: bool = False) -> Play:
+    """A question that was returned; its answer goes along an edge."""
+    flow = spec(
+        step("ask", "Start", "Ask"),
+        step("hear", "Reply", "Stop"),
+        types=[event("Ask", answer="Reply")],
+    )
+    limit = Limit(due_at, out("Reply") if default else None) if due_at is not None else None
+    return Play(flow).finish("ask", out("Ask", limit=limit))
+
+
+def limited(**terms: Any) -> Play:
+    play = Play(PLAIN)
+    first = replace(started(PLAIN, at=100.0), terms=t.Terms(**terms))
+    play.state, commands = begin(first)
+    play.tick, play.shown = first, Projection(play.state)
+    play.shown.apply(None, first, play.state, commands)
+    return play
+
+
+def cancelling() -> Play:
+    """Its `@on_cancel` step runs, until its time is over."""
+    flow = spec(step("work", "Start", "Stop"), step("tidy", "Engine"))
+    flow = link(replace(flow, steps=(flow.steps[0], replace(flow.steps[1], on_cancel=True))))
+    return Play(flow).feed(t.CancelRequested(101.0, "off", "", out("Engine")))
+
+
+def rated() -> Play:
+    """The second of two elements may start a second later."""
+    flow = spec(step("load", "Start", fans="Row"), step("score", "Row"))
+    flow = link(replace(flow, steps=(flow.steps[0], replace(flow.steps[1], rate=1.0))))
+    return Play(flow).finish("load", out("Row", 1), out("Row", 2), fan=True)
+
+
 #: Of each kind of tick: a run after one of them, and the words for it.
 CAPTIONS: list[tuple[type[t.Tick], Callable[[], Play], tuple[str, str, str, str]]] = [
     (t.RunStarted, lambda: Play(PLAIN), ("started", "run", "Start", "")),
@@ -204,6 +253,7 @@ CAPTIONS: list[tuple[type[t.Tick], Callable[[], Play], tuple[str, str, str, str]
         lambda: Play(PLAIN).says("work", t.StepFailed, failure=Failure("a.b:Odd", "")),
         ("failed", "work", "Odd", ""),
     ),
+    (t.StepFailed, failing, ("failed", "work", "Odd, again in 10 s", "")),
     (
         t.EventsSent,
         lambda: Play(PLAIN).says("work", t.EventsSent, outs=(out("One"), out("Two"))),
@@ -221,6 +271,19 @@ CAPTIONS: list[tuple[type[t.Tick], Callable[[], Play], tuple[str, str, str, str]
     ),
     (t.WaitOpened, lambda: opened(wait=t.Sleep(130.0)), ("waiting", "work", "sleeps 30 s", "")),
     (t.WaitOpened, lambda: opened(wait=t.Ask(out("Ask"))), ("asked", "work", "Ask", "")),
+    (t.WaitOpened, lambda: opened(wait=t.Await("m:Mail")), ("waiting", "work", "waits for Mail", "")),
+    (t.WaitOpened, lambda: opened(wait=t.Await("m:Mail", question=out("Ask"))), ("asked", "work", "Ask", "")),
+    (t.WaitOpened, with_child, ("waiting", "work", "runs Kid", "")),
+    (
+        t.StreamRewound,
+        lambda: Play(PLAIN).says("work", t.StreamWritten, out=out("One")).says("work", t.StreamRewound),
+        ("control", "work", "writes its stream anew", ""),
+    ),
+    (
+        t.ValueRecorded,
+        lambda: Play(PLAIN).feed(t.ValueRecorded(101.0, "work", 1, 1, "now", out("Value", 1))),
+        ("wrote", "work", "now for its next start", ""),
+    ),
     (
         t.WaitWithdrawn,
         lambda: opened(wait=t.Sleep(130.0)).says("work", t.WaitWithdrawn, mark=1),
@@ -232,6 +295,24 @@ CAPTIONS: list[tuple[type[t.Tick], Callable[[], Play], tuple[str, str, str, str]
         lambda: opened(wait=t.Ask(out("Ask"), 130.0, out("Reply"))).feed(t.TimerFired(130.0, 1)),
         ("timer", "work", "deadline", ""),
     ),
+    (t.TimerFired, lambda: failing().feed(t.TimerFired(110.0, 1)), ("timer", "work", "tries again", "")),
+    (t.TimerFired, lambda: rated().feed(t.TimerFired(101.0, 1)), ("timer", "score", "may start again", "")),
+    (
+        t.TimerFired,
+        lambda: opened(wait=t.Await("m:Mail", due_at=130.0)).feed(t.TimerFired(130.0, 1)),
+        ("timer", "work", "waited in vain", ""),
+    ),
+    (
+        t.TimerFired,
+        lambda: limited(timeout_s=5.0).feed(t.TimerFired(105.0, 0)),
+        ("timer", "run", "its time is over", ""),
+    ),
+    (
+        t.TimerFired,
+        lambda: cancelling().feed(t.TimerFired(111.0, 1)),
+        ("timer", "run", "the time of its @on_cancel steps is over", ""),
+    ),
+    (t.TimerFired, lambda: Play(PLAIN).feed(t.TimerFired(130.0, 9)), ("timer", "", "", "")),
     (
         t.RequestAnswered,
         lambda: opened(wait=t.Ask(out("Ask"))).feed(t.RequestAnswered(101.0, 1, out("Reply"))),
@@ -241,6 +322,58 @@ CAPTIONS: list[tuple[type[t.Tick], Callable[[], Play], tuple[str, str, str, str]
         t.RequestDisposed,
         lambda: opened(wait=t.Ask(out("Ask"))).feed(t.RequestDisposed(101.0, 1)),
         ("control", "work", "question disposed of", ""),
+    ),
+    (
+        t.RequestDisposed,
+        lambda: opened(wait=t.Ask(out("Ask"))).feed(t.RequestDisposed(101.0, 1, superseded=True)),
+        ("control", "work", "asks something else", ""),
+    ),
+    (
+        t.RequestHeld,
+        lambda: opened(wait=t.Ask(out("Ask"), 130.0)).feed(t.RequestHeld(101.0, 1)),
+        ("control", "work", "countdown stopped", ""),
+    ),
+    (t.ChildChanged, lambda: with_child().feed(t.ChildChanged(101.0, 1, False)), ("waiting", "work", "Kid waits", "")),
+    (
+        t.ChildFinished,
+        lambda: with_child().feed(t.ChildFinished(101.0, 1, "completed", out("Stop"))),
+        ("event", "work", "Kid completed", ""),
+    ),
+    (
+        t.ChildFinished,
+        lambda: with_child().feed(t.ChildFinished(101.0, 1, "timed_out")),
+        ("control", "work", "Kid timed out", ""),
+    ),
+    (
+        t.ChildFinished,
+        lambda: Play(PLAIN).feed(t.ChildFinished(101.0, 7, "failed")),
+        ("control", "", "child failed", ""),
+    ),
+    (t.RunForked, forked, ("started", "run", "from tick 1 of run", "")),
+    (
+        t.BreakpointHit,
+        lambda: Play(PLAIN).feed(t.BreakpointHit(101.0, 2, "before work")),
+        ("paused", "run", "breakpoint 2: before work", ""),
+    ),
+    (
+        t.HoldChanged,
+        lambda: Play(PLAIN).feed(t.HoldChanged(101.0, 1, "the robot")),
+        ("control", "run", "held open: the robot", ""),
+    ),
+    (
+        t.HoldChanged,
+        lambda: Play(PLAIN).feed(t.HoldChanged(101.0, 1, "the robot")).feed(t.HoldChanged(102.0, 1)),
+        ("control", "run", "held open no more", ""),
+    ),
+    (
+        t.DefinitionAdopted,
+        lambda: Play(PLAIN).feed(t.DefinitionAdopted(101.0, link(replace(PLAIN, hash="newer")))),
+        ("control", "run", "takes newer definitions", ""),
+    ),
+    (
+        t.RunSuspended,
+        lambda: Play(PLAIN).feed(t.RunSuspended(101.0, "late")),
+        ("control", "run", "suspended: late", ""),
     ),
     (
         t.QuietNoticed,
@@ -264,6 +397,121 @@ def test_each_kind_of_tick_has_its_words(
 def test_no_kind_of_tick_is_without_words():
     """The closed union: a new kind needs a caption, and a line above."""
     assert {kind for kind, _, _ in CAPTIONS} == set(typing.get_args(t.AnyTick))
+
+
+def test_a_step_that_is_tried_again_says_so_until_it_starts():
+    """R3.34: more urgent than what runs; the next attempt is due at 110."""
+    play = failing()
+    assert play.node("work") == ["retrying", "tries again", None]
+    assert queue_lines(play.state, []) == [["timer", "work tries again"]]
+    play.feed(t.TimerFired(110.0, 1))
+    assert play.node("work") == ["running", "", None]
+
+
+def test_of_many_deliveries_those_that_are_tried_again_are_counted():
+    play = fanned(4)
+    for n, retry_at in enumerate((110.0, 120.0)):
+        play.says("score", t.StepFailed, n=n, failure=Failure("a.b:Odd", "no"), retry_at=retry_at)
+    assert play.node("score") == ["retrying", "2 of 4 again", [0, 4, 0, 0]]
+    assert counts_line(play.shown, play.state) == "score 2 of 4 again"
+    play.feed(t.TimerFired(110.0, 1))
+    assert play.node("score")[:2] == ["retrying", "1 of 4 again"]
+
+
+@pytest.mark.parametrize(
+    ("wait", "words", "line"),
+    [
+        (t.Await("m:Mail"), "waits", ["waiting", "work waits for Mail"]),
+        (t.RunChild("m:Kid", out("Start")), "runs a child", ["waiting", "work runs Kid"]),
+    ],
+)
+def test_a_step_that_waits_for_an_event_or_a_child_says_so(wait: Any, words: str, line: list[str]):
+    play = opened(wait=wait)
+    assert play.node("work") == ["waiting", words, None]
+    assert queue_lines(play.state, []) == [line]
+
+
+def test_a_wait_for_an_event_that_asks_is_a_question():
+    play = opened(wait=t.Await("m:Mail", question=out("Ask")))
+    assert play.node("work") == ["person", "asks you", None]
+    assert queue_lines(play.state, []) == [["person", "work asks Ask"]]
+
+
+def test_a_start_that_a_breakpoint_holds_back_is_shown_as_queued():
+    """R5.25: it stays queued, marked."""
+    flow = spec(step("load", "Start", "Row"), step("work", "Row", "Stop"))
+    play = Play(flow).feed(says(Play(flow).state, "load", t.StepFinished, outs=(out("Row"),), held=(2,), at=101.0))
+    assert play.node("work") == ["waiting", "held back", None]
+    assert queue_lines(play.state, []) == [["queued", "work · Row, held back by a breakpoint"]]
+
+
+def test_what_was_woken_and_has_no_worker_yet_stands_ahead_of_the_queue():
+    flow = spec(step("load", "Start", fans="Row"), step("work", "Row", num_workers=1))
+    play = Play(flow).finish("load", *(out("Row", i) for i in range(3)), fan=True)
+    play.says("work", t.WaitOpened, mark=1, wait=t.Sleep(110.0)).feed(t.TimerFired(110.0, 1))
+    assert queue_lines(play.state, []) == [
+        ["running", "work · Row"],
+        ["queued", "work · Row"],
+        ["queued", "work · Row"],
+    ]
+
+
+def test_failures_that_others_take_are_counted_on_their_step():
+    """R3.36."""
+    flow = spec(
+        step("load", "Start", fans="Row"),
+        step("score", "Row", "Done"),
+        step("mend", "Failed", "Done"),
+        step("total", gathers="Done", returns="Stop"),
+        types=[event("Failed")],
+    )
+    play = Play(flow).finish("load", *(out("Row", i) for i in range(3)), fan=True)
+    for _ in range(2):  # the oldest one, each time
+        play.says("score", t.StepFailed, failure=Failure("a.b:Odd", "no"), failed=out("Failed"))
+    assert play.node("score")[:2] == ["failed", "2 failed"]
+
+
+@pytest.mark.parametrize(
+    ("play", "tick"),
+    [
+        (returned_question(), t.RequestAnswered(101.0, 1, out("Reply"))),
+        (returned_question(due_at=130.0, default=True), t.TimerFired(130.0, 1)),
+    ],
+)
+def test_the_answer_of_a_returned_question_goes_along_its_edge(play: Play, tick: t.Tick):
+    """The answer of a person, or the default at the deadline."""
+    play.feed(tick)
+    (edge,) = play.shown.rows[-1][COLUMNS.index("e")]
+    assert play.shown.graph.edges[edge].key == "test:Reply"
+
+
+def test_a_returned_question_that_ends_without_an_answer_goes_nowhere():
+    play = returned_question(due_at=130.0).feed(t.TimerFired(130.0, 1))
+    assert play.shown.rows[-1][COLUMNS.index("e")] == []
+
+
+def test_a_newer_definition_gets_a_drawing_of_its_own():
+    """R2.23: the steps stand where the new definition has them, and open questions stay with their step."""
+    play = opened(ASKS, wait=t.Ask(out("Ask")))
+    newer = spec(
+        step("first", "Start", "Stop"), step("other", "Start", "Stop"), step("ask", "Start", "Stop", asks=True)
+    )
+    play.feed(t.DefinitionAdopted(101.0, newer))
+    assert [node.id for node in play.shown.graph.nodes] == ["start", "first", "other", "ask", "stop"]
+    assert play.node("ask") == ["person", "asks you", None]
+    assert play.node("other") == ["running", "", None]
+    play.feed(t.RequestAnswered(102.0, 1, out("Reply"), "ann"))
+    assert play.node("ask") == ["running", "", None]
+
+
+def test_a_fork_is_shown_from_the_state_that_it_begins_with():
+    play = returned_question()
+    first = t.RunForked(200.0, "fork", "run", 2, snapshot=play.state)
+    state, commands = begin(first)
+    shown = Projection(state)
+    shown.apply(None, first, state, commands)
+    assert shown.nodes[1] == ["person", "asks you", None]
+    assert shown.rows[0][:3] == ("started", "run", "from tick 2 of run")
 
 
 def test_causes_and_effects_lead_from_an_event_to_who_took_it_and_back():

@@ -29,17 +29,20 @@ class Begin(StartEvent):
     pass
 
 
+seen: list[str] = []
+
+
 class Where(Workflow[tuple[str, str]]):
     """Tells the threads of an async step and of a plain one."""
 
     @step
     async def on_loop(self, ev: Begin) -> Item:
-        self.seen = threading.current_thread().name
+        seen.append(threading.current_thread().name)
         return Item(no=1)
 
     @step
     def on_thread(self, ev: Item) -> StopEvent:
-        return StopEvent(result=(self.seen, threading.current_thread().name))
+        return StopEvent(result=(seen.pop(), threading.current_thread().name))
 
 
 def names(run: Any) -> tuple[str, str]:

@@ -1,6 +1,7 @@
 """One run being driven: the turn, what happens when a part of it fails, and the order of what arrives."""
 
 import asyncio
+import contextlib
 import sys
 import time
 from typing import Any
@@ -9,16 +10,31 @@ import pytest
 from msgspec.structs import replace
 
 from flownb import Context, Event, StopEvent, Store, Workflow, step
+from flownb.core.commands import OpenRequest
 from flownb.core.invariants import broken
-from flownb.core.reduce import fold
-from flownb.core.ticks import GateClosed, RequestAnswered, StateWritten, StepFinished, TimerFired
-from flownb.errors import JournalConflict, NotStorable
+from flownb.core.reduce import HANDLERS, fold
+from flownb.core.ticks import (
+    CancelRequested,
+    EventArrived,
+    GateClosed,
+    QuietNoticed,
+    RequestAnswered,
+    RunSuspended,
+    StateWritten,
+    StepFinished,
+    TimerFired,
+)
+from flownb.errors import JournalConflict, NotStorable, StepLost, WorkflowCancelledByUser
+from flownb.retry_policy import retry_if_exception_type, retry_policy, wait_fixed
 from flownb.runtime import runner as runners
+from flownb.runtime.acting import ACTIONS
 from flownb.runtime.commit import Committer
 from flownb.runtime.results import value_out
+from flownb.runtime.runner import TRIES, Runner
+from flownb.runtime.worker import Worker
 from flownb.testing import ManualClock
 from tests.polling import until, wait_until
-from tests.runtime.flows import Approve, Asks, Begin, Count, CountingJournal, Done, Item, Verdict
+from tests.runtime.flows import Approve, Asks, Begin, Count, CountingJournal, Done, Forever, Item, Verdict
 
 
 def stored(journal: Any) -> Store:
@@ -96,27 +112,30 @@ def test_somebody_elses_append_suspends_the_run():
 
 
 def test_a_bug_in_the_reducer_suspends_the_run_and_appends_nothing_of_the_turn(monkeypatch: pytest.MonkeyPatch):
-    """R1.19. Streams and handles end too, nothing hangs."""
+    """R1.19, R1.10. The journal says so, the error has the ticks that led to it; streams and handles end too."""
     journal = CountingJournal()
-    reduce = runners.reduce
+    finished = HANDLERS[StepFinished]
 
-    def breaks(state: Any, tick: Any) -> Any:
-        if type(tick) is StepFinished and tick.step == "work":
+    def breaks(draft: Any, tick: StepFinished) -> None:
+        if tick.step == "work":
             raise AssertionError("a bug")
-        return reduce(state, tick)
+        finished(draft, tick)
 
-    monkeypatch.setattr(runners, "reduce", breaks)
+    monkeypatch.setitem(HANDLERS, StepFinished, breaks)
 
     async def main() -> None:
         run = Count().with_options(store=stored(journal)).run()
         resting = run.debug.run_to(step="join")
         events = [event async for event in run.stream_events()]
         assert events == []
-        with pytest.raises(AssertionError, match="a bug"):
+        with pytest.raises(AssertionError, match="a bug") as raised:
             await run
+        assert "After 1 RunStarted, 2 StepFinished, in run" in raised.value.__notes__[0]
+        assert "StepFinished(" in raised.value.__notes__[0]
         assert (await resting).seq == run.now.seq
         assert run.status == "suspended"
-        assert "a bug at StepFinished after tick" in run.why()
+        assert "a bug at StepFinished after tick 2" in run.why()
+        assert [type(tick).__name__ for tick in run.debug.ticks] == ["RunStarted", "StepFinished", "RunSuspended"]
         assert journal.ticks(run.run_id) == list(run.debug.ticks)
         assert run.now.running == {"work": ["Item", "Item", "Item"]}
         assert len(run.debug.inbox) >= 1  # what arrived is still to be seen
@@ -125,15 +144,122 @@ def test_a_bug_in_the_reducer_suspends_the_run_and_appends_nothing_of_the_turn(m
     asyncio.run(main())
 
 
-def test_a_bug_while_acting_suspends_the_run(monkeypatch: pytest.MonkeyPatch):
-    def breaks(self: Any, command: Any) -> None:
+def test_a_reducer_that_refuses_even_the_suspension_suspends_the_run_without_it(monkeypatch: pytest.MonkeyPatch):
+    """R1.19: `RunSuspended` is written if the reducer takes it."""
+
+    def breaks(draft: Any, tick: Any) -> None:
+        raise AssertionError(f"a bug with {type(tick).__name__}")
+
+    monkeypatch.setitem(HANDLERS, StepFinished, breaks)
+    monkeypatch.setitem(HANDLERS, RunSuspended, breaks)
+    run = Count().run()
+    with pytest.raises(AssertionError, match="a bug with StepFinished"):
+        run.result(20)
+    assert run.status == "suspended"
+    assert [type(tick).__name__ for tick in run.debug.ticks] == ["RunStarted"]
+
+
+def test_a_control_tick_that_the_reducer_refuses_suspends_the_run_once(monkeypatch: pytest.MonkeyPatch):
+    """R1.19: the suspension goes ahead of the tick that was put back to the head of the line."""
+
+    def breaks(draft: Any, tick: Any) -> None:
+        raise AssertionError("a bug")
+
+    monkeypatch.setitem(HANDLERS, GateClosed, breaks)
+    run = Forever().run()
+    wait_until(lambda: run.now.running)
+    run.pause().result(20)
+    with pytest.raises(AssertionError, match="a bug"):
+        run.result(20)
+    assert [type(tick).__name__ for tick in run.debug.ticks] == ["RunStarted", "RunSuspended"]
+    assert isinstance(run.debug.inbox[0], GateClosed)
+
+
+def test_a_step_that_cannot_be_started_is_a_failed_attempt(monkeypatch: pytest.MonkeyPatch):
+    """R1.17: `StepLost`, and the retry rules apply."""
+    begin = Worker.begin
+    times: list[int] = []
+
+    def breaks(self: Worker, context: Any) -> None:
+        times.append(self.delivery.attempt)
+        if len(times) < 3:
+            raise OSError("no thread left")
+        begin(self, context)
+
+    monkeypatch.setattr(Worker, "begin", breaks)
+    flow = Workflow[str]("lost")
+
+    @flow.step(retry_policy=retry_policy(retry=retry_if_exception_type(StepLost), wait=wait_fixed(0)))
+    async def work(ev: Begin) -> StopEvent:
+        return StopEvent(result="came")
+
+    assert flow.run().result(20) == "came"
+    assert times == [1, 2, 3]
+    times.clear()
+    with pytest.raises(StepLost, match="'split' could not be started: OSError: no thread left"):
+        Count().run().result(20)
+
+
+def test_a_command_that_cannot_be_carried_out_is_tried_again(monkeypatch: pytest.MonkeyPatch):
+    """R1.18: at least once; a few failures in between harm nobody."""
+    opened, failures = ACTIONS[OpenRequest], []
+
+    def stutters(runner: Any, command: Any) -> None:
+        if len(failures) < TRIES - 1:
+            failures.append(command)
+            raise OSError("not now")
+        opened(runner, command)
+
+    monkeypatch.setitem(ACTIONS, OpenRequest, stutters)
+    run = Asks().run()
+    wait_until(lambda: len(failures) == TRIES - 1 and run.requests and 1 in run._runner.questions.all)
+    run.answer(ok=True)
+    assert run.result(20) is True
+
+
+def test_a_command_that_still_fails_after_five_tries_suspends_the_run(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+):
+    """R1.18, with the reason, which the journal has too."""
+    tries: list[Any] = []
+
+    def breaks(runner: Any, command: Any) -> None:
+        tries.append(command)
         raise AssertionError("cannot act")
 
-    monkeypatch.setitem(runners._ACTIONS, runners.c.OpenRequest, breaks)
+    monkeypatch.setitem(ACTIONS, OpenRequest, breaks)
     run = Asks().run()
     with pytest.raises(AssertionError, match="cannot act"):
         run.result(20)
-    assert "while acting on tick 2" in run.why()
+    assert len(tries) == 5
+    assert run.status == "suspended"
+    assert "cannot act while acting on tick" in run.why()
+    assert isinstance(run.debug.ticks[-1], RunSuspended)
+    assert "cannot act" in run.debug.ticks[-1].reason
+    assert "could not carry out OpenRequest" in caplog.text
+
+
+def test_a_command_that_is_no_longer_owed_is_not_tried_again(monkeypatch: pytest.MonkeyPatch):
+    """R1.18: it is tried again from what the state still owes; a withdrawn question is not opened."""
+    tries: list[Any] = []
+
+    def breaks(runner: Any, command: Any) -> None:
+        tries.append(command)
+        raise OSError("not now")
+
+    monkeypatch.setitem(ACTIONS, OpenRequest, breaks)
+    monkeypatch.setattr(runners, "BACKOFF_S", (0.2,))
+
+    class Withdraws(Workflow[str]):
+        @step
+        async def ask(self, ev: Begin, ctx: Context) -> StopEvent:
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(ctx.ask(Approve()), 0.01)
+            await asyncio.sleep(0.5)
+            return StopEvent(result="went on")
+
+    assert Withdraws().run().result(20) == "went on"
+    assert len(tries) == 1
 
 
 def test_an_observer_that_raises_changes_nothing(caplog: pytest.LogCaptureFixture):
@@ -242,11 +368,103 @@ def test_a_timer_that_fell_due_behind_a_closed_gate_is_due_when_it_opens():
         await run.pause()
         clock.advance(31)
         await asyncio.sleep(0.02)
-        assert run.now.waiting == {"nap": ["Begin"]}
+        assert run.now.waiting == {"nap": ["Begin: sleeps"]}
         await run.cont()
+        fired = next(tick for tick in run.debug.ticks if isinstance(tick, TimerFired))
+        assert fired.at == 1_031.0  # the moment in which it opened
         return await run
 
     assert asyncio.run(main()) == "slept"
+
+
+def test_after_control_ticks_come_arrivals_and_due_timers_by_their_moments():
+    """R1.24, R1.25: at the same moment what arrived is first, then the timer of the lower number; whatever order they
+    came to the inbox in."""
+    clock = ManualClock()
+
+    class Naps(Workflow[None]):
+        @step
+        async def three(self, ev: Begin, ctx: Context) -> None:
+            await ctx.sleep(3)
+
+        @step
+        async def two(self, ev: Begin, ctx: Context) -> None:
+            await ctx.sleep(2)
+
+        @step
+        async def second(self, ev: Begin, ctx: Context) -> None:
+            await ctx.sleep(2)
+
+        @step
+        async def never(self, ev: Item) -> StopEvent | None:
+            return None
+
+    async def main() -> None:
+        run = Naps(accepts=[Item], stalled="wait").with_options(clock=clock).run()
+        runner = run._runner
+        await until(lambda: len(run.now.waiting) == 3)
+        await run.pause()
+        fired = {timer.due_at: timer.id for timer in runner.state.timers.values()}
+        low, high = sorted(timer.id for timer in runner.state.timers.values() if timer.due_at == 1_002)
+        arrivals = [EventArrived(at, value_out(Item(no=no))) for no, at in ((1, 1_001.0), (2, 1_002.0), (3, 1_004.0))]
+        for tick in (*arrivals, TimerFired(1_004, fired[1_003]), TimerFired(1_004, high), TimerFired(1_004, low)):
+            runner.put(tick)
+        cancel = CancelRequested(clock.now())
+        runner.put(cancel)
+        assert run.debug.inbox == (
+            cancel,
+            arrivals[0],
+            arrivals[1],
+            TimerFired(1_004, low),
+            TimerFired(1_004, high),
+            TimerFired(1_004, fired[1_003]),
+            arrivals[2],
+        )
+        await run
+
+    with pytest.raises(WorkflowCancelledByUser):
+        asyncio.run(main())
+
+
+def test_a_timer_that_nothing_waits_for_any_more_is_no_tick():
+    """R1.25: what a timer meant may be over by the time that it is its turn."""
+    clock = ManualClock()
+
+    async def main() -> Any:
+        run = Asks().with_options(clock=clock).run()
+        await until(lambda: len(run.requests) == 1)
+        run._runner.put(TimerFired(clock.now(), 99))
+        run.answer(ok=True)
+        await run
+        return run
+
+    run = asyncio.run(main())
+    assert not any(isinstance(tick, TimerFired) for tick in run.debug.ticks)
+
+
+def test_quiet_is_seen_together_with_what_came_meanwhile(monkeypatch: pytest.MonkeyPatch):
+    """R5.33: no lost wake-up. What arrives between the look and its tick keeps the run from being stalled."""
+    put = Runner.put
+
+    def late(runner: Runner, tick: Any) -> None:
+        put(runner, tick)
+        if isinstance(tick, QuietNoticed):
+            put(runner, EventArrived(runner.clock.now(), value_out(Item(no=7))))
+
+    monkeypatch.setattr(Runner, "put", late)
+
+    class Takes(Workflow[int]):
+        @step
+        async def first(self, ev: Begin) -> None:
+            return None
+
+        @step
+        async def last(self, ev: Item) -> StopEvent:
+            return StopEvent(result=ev.no)
+
+    run = Takes(disable_validation=True).run()
+    assert run.result(20) == 7
+    assert not any(isinstance(tick, QuietNoticed) for tick in run.debug.ticks)
 
 
 def test_the_end_disarms_timers_and_closes_questions():

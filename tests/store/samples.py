@@ -133,32 +133,78 @@ def run_of(length: int, run_id: str = "r", at: float = 1.0) -> list[AnyTick]:
     return [started(run_id, at), *gates]
 
 
-#: One of each kind, with every field given.
+#: One of each kind, with every field given (a fork's snapshot is a state, which is another codec's business).
 EXAMPLES: tuple[AnyTick, ...] = (
-    ticks.RunStarted(1.0, "r", SPEC, out(Begin()), gate=("person", "budget"), state={"n": out((1,))}),
-    ticks.RunOpened(1.25, "kernel 1", 2),
-    ticks.GateClosed(2.0, "breakpoint", "ann"),
-    ticks.GateOpened(2.0, "parent", "ann"),
-    ticks.StepsGranted(2.0, 3),
-    ticks.CancelRequested(3.0, "no use", "ann"),
-    ticks.EventArrived(4.0, out(Row(no=1, colour="red")), "load"),
-    ticks.StepFinished(5.0, "load", 1, 2, (out(Row(no=1)), out(Row(no=2))), True),
-    ticks.StepFailed(6.0, "load", 1, 2, Failure("builtins:ValueError", "no", "Traceback ...")),
-    ticks.EventsSent(7.0, "load", 1, 2, (out(Row(no=1, name="y")),), "save"),
-    ticks.StreamWritten(8.0, "load", 1, 2, out(Anything(value=[1, (2, {3: 4})]))),
-    ticks.StateWritten(9.0, "load", 1, 2, {"a": out((1, 2)), "$b": out(Row(no=3))}, ("c",)),
-    ticks.WaitOpened(10.0, "load", 1, 2, 1, ticks.Ask(out(Ask(prompt="?")), 20.0, out(True))),
-    ticks.WaitWithdrawn(11.0, "load", 1, 2, 1),
-    ticks.TimerFired(12.0, 4, out(Row(no=5))),
-    ticks.RequestAnswered(13.0, 1, out("yes"), "ann", "policy"),
-    ticks.RequestDisposed(14.0, 1, "late", "ann", out(Row(no=6))),
-    ticks.QuietNoticed(15.0),
+    ticks.RunStarted(
+        1.0,
+        "r",
+        SPEC,
+        out(Begin()),
+        gate=("person", "budget"),
+        state={"n": out((1,))},
+        terms=ticks.Terms(9.5, "wall", 50, "pause", 2.0),
+        parent=ticks.Parent("up", 3),
+        held=(1, 2),
+    ),
+    ticks.RunForked(
+        1.5, "f", "r", 7, {"n": out((1,))}, {3: out(Row(no=4))}, ("person",), settled=(5,), over=(6,), held=(4,)
+    ),
+    ticks.RunOpened(1.25, "kernel 1", 2, {5: out(Ask(prompt="what became of it?"))}, (6,), held=(1,)),
+    ticks.GateClosed(2.0, "breakpoint", "ann", held=(1,)),
+    ticks.GateOpened(2.0, "parent", "ann", held=(1,)),
+    ticks.StepsGranted(2.0, 3, held=(1,)),
+    ticks.BreakpointHit(2.5, 4, "before load", "NameError: x", held=(1,)),
+    ticks.HoldChanged(2.5, 1, "the robot answers", 6, held=(1,)),
+    ticks.RequestHeld(2.5, 1, "ann", held=(1,)),
+    ticks.DefinitionAdopted(2.75, SPEC, "ann", held=(1,)),
+    ticks.CancelRequested(3.0, "no use", "ann", out(Row(no=9)), held=(1,)),
+    ticks.RunSuspended(3.5, "no time", "ann", held=(1,)),
+    ticks.EventArrived(4.0, out(Row(no=1, colour="red")), "load", "key 1", "ann", held=(1,)),
+    ticks.StepFinished(
+        5.0,
+        "load",
+        1,
+        2,
+        (out(Row(no=1)), out(Row(no=2))),
+        True,
+        (ticks.Collect("b", (("m:Row", 2), ("m:Other", 1)), out(Row(no=3)), "m:Row", (4, 0), True),),
+        held=(1,),
+    ),
+    ticks.StepFailed(
+        6.0, "load", 1, 2, Failure("builtins:ValueError", "no", "Traceback ..."), 7.5, out(Row(no=8)), held=(1,)
+    ),
+    ticks.EventsSent(7.0, "load", 1, 2, (out(Row(no=1, name="y")),), "save", held=(1,)),
+    ticks.StreamWritten(8.0, "load", 1, 2, out(Anything(value=[1, (2, {3: 4})])), held=(1,)),
+    ticks.StreamRewound(8.5, "load", 1, 2, held=(1,)),
+    ticks.StateWritten(9.0, "load", 1, 2, {"a": out((1, 2)), "$b": out(Row(no=3))}, ("c",), held=(1,)),
+    ticks.ValueRecorded(9.5, "load", 1, 2, "once 1", out([1, {"a": 2.5}]), held=(1,)),
+    ticks.WaitOpened(
+        10.0, "load", 1, 2, 1, ticks.Ask(out(Ask(prompt="?")), 20.0, out(True), "key", 3, "ab12"), held=(1,)
+    ),
+    ticks.WaitWithdrawn(11.0, "load", 1, 2, 1, held=(1,)),
+    ticks.TimerFired(12.0, 4, out(Row(no=5)), held=(1,)),
+    ticks.RequestAnswered(13.0, 1, out("yes"), "ann", "policy", "done", held=(1,)),
+    ticks.RequestDisposed(14.0, 1, "late", "ann", out(Row(no=6)), True, held=(1,)),
+    ticks.ChildChanged(14.25, 1, True, held=(1,)),
+    ticks.ChildFinished(14.5, 1, "failed", out(Row(no=7)), Failure("m:Odd", "no"), held=(1,)),
+    ticks.QuietNoticed(15.0, held=(1,)),
 )
 MORE: tuple[AnyTick, ...] = (
-    ticks.WaitOpened(10.0, "load", 1, 2, 1, ticks.Sleep(30.0)),
+    ticks.RunForked(1.5, "f", "r", 7),
+    ticks.WaitOpened(10.0, "load", 1, 2, 1, ticks.Sleep(30.0, "20.0")),
     ticks.WaitOpened(10.0, "load", 1, 2, 1, ticks.Ask(out(Ask(prompt="?")))),
+    ticks.WaitOpened(
+        10.0, "load", 1, 2, 1, ticks.Await(key_of(Row), {"no": out(3)}, 40.0, "id", out(Ask(prompt="which?")))
+    ),
+    ticks.WaitOpened(10.0, "load", 1, 2, 1, ticks.Await(key_of(Row))),
+    ticks.WaitOpened(10.0, "load", 1, 2, 1, ticks.RunChild("m:Other", out(Begin()), 2, 3)),
     ticks.StepFinished(5.0, "load", 1, 1),
     ticks.StepFinished(5.0, "load", 1, 1, (Out(key_of(Ask), Ask(), "request", (), Limit(9.5, out("later"))),)),
+    ticks.StepFailed(6.0, "load", 1, 2, Failure("builtins:ValueError", "no")),
+    ticks.RequestAnswered(13.0, 1, out("yes")),
+    ticks.ChildFinished(14.5, 1, "completed"),
+    ticks.HoldChanged(2.5, 1),
+    ticks.CancelRequested(3.0),
     ticks.GateClosed(2.0),
     ticks.TimerFired(12.0, 4),
 )

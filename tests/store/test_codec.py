@@ -77,7 +77,8 @@ def test_the_examples_are_all_kinds_of_ticks():
     assert {type(tick) for tick in EXAMPLES} == {*ticks.CONTROL, *ticks.WORK}
     for tick in EXAMPLES:
         for field in fields(tick):
-            assert getattr(tick, field.name) != field.default, f"{type(tick).__name__}.{field.name}"
+            if field.name != "snapshot":  # a state, in no journal of a store
+                assert getattr(tick, field.name) != field.default, f"{type(tick).__name__}.{field.name}"
 
 
 def test_a_body_is_json_of_the_other_fields(codec: Codec):

@@ -1,0 +1,309 @@
+"""How an answer comes in: which question it is for, whether it fits, and whether it comes too late.
+
+After the door an answer is certain to be admitted, unless the run ends first (R1.31).
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Secret, SecretBytes, SecretStr, TypeAdapter, ValidationError
+
+from flownb.core import matching
+from flownb.core.outstanding import waits_for
+from flownb.core.state import Request as OpenRequest
+from flownb.core.state import Waiter
+from flownb.core.ticks import RequestAnswered
+from flownb.core.values import Out, alike, meets
+from flownb.defaults import options
+from flownb.errors import (
+    AlreadyAnswered,
+    AmbiguousAnswer,
+    AnswerInvalid,
+    EngineLost,
+    RequestClosed,
+    RequestError,
+    near,
+)
+from flownb.events import Event, HumanResponseEvent, OutcomeUnknown, Question, answer_of, newest, role_of
+from flownb.runtime.questions import Accepted
+from flownb.runtime.results import out_of, shown, value_out
+from flownb.runtime.runner import Runner
+
+if TYPE_CHECKING:
+    from flownb.core.ticks import How
+
+
+def request_of(value: Any) -> tuple[Runner, OpenRequest] | None:
+    """Run and question of a `Request`, None for any other value."""
+    opened = getattr(value, "_opened", None)
+    return (value._runner, opened) if isinstance(opened, OpenRequest) else None
+
+
+def names_a_question(value: Any) -> bool:
+    """Whether a value can only be the name of a question: a `Request`, its number, or `<run id>:<number>`."""
+    if isinstance(value, str):
+        return value.rpartition(":")[2].isdigit()
+    return request_of(value) is not None or (isinstance(value, int) and not isinstance(value, bool))
+
+
+def family(runner: Runner) -> Iterator[Runner]:
+    """A run and its children, at any depth."""
+    yield runner
+    for child in list((runner.children or {}).values()):
+        yield from family(child)
+
+
+def unanswered(runner: Runner) -> list[OpenRequest]:
+    """The open questions of one run that nobody has answered."""
+    return [r for r in runner.state.requests.values() if r.id not in runner.questions.accepted]
+
+
+def answered_by(runner: Runner, ev: Event) -> tuple[Runner, OpenRequest] | None:
+    """The question that an event from outside answers, with the run that asks it: the one of this run or of a child
+    that its `request_id` names, open or not, else the oldest open one of this run whose answer it is, if no waiter
+    looks for such an event (R4.51)."""
+    waiting = unanswered(runner)
+    head, _, tail = (str(ev["request_id"]) if "request_id" in ev else "").rpartition(":")
+    if tail.isdigit():
+        owner = next((each for each in family(runner) if each.run_id == (head or runner.run_id)), None)
+        opened = owner.state.requests.get(int(tail)) or owner.questions.all.get(int(tail)) if owner else None
+        if owner is not None and opened is not None:
+            return owner, opened
+    key, role, bases = type(ev).__flownb_kind__
+    if runner.state.side.waiters.n and matching.takers(runner.state, Out(key, ev, role, bases)):
+        return None
+    for opened in waiting:
+        kind = answer_type(runner, opened)
+        if is_event_class(kind) and kind.__flownb_kind__.key in (key, *bases):
+            return runner, opened
+    return None
+
+
+def is_event_class(kind: Any) -> bool:
+    return isinstance(kind, type) and issubclass(kind, Event)
+
+
+def find(runner: Runner, which: Any) -> tuple[Runner, OpenRequest]:
+    """The question that an answer is for, with the run that asks it, this one or a child; it may be closed by now.
+
+    Args:
+        runner: The run.
+        which: Its number or id, a `Request`, or None for the only one.
+
+    Raises:
+        AmbiguousAnswer: None was named and several are open.
+        RequestClosed: None was named and none is open.
+        RequestError: Neither the run nor a child of it ever had it.
+    """
+    if which is None:
+        waiting = [(each, opened) for each in family(runner) for opened in unanswered(each)]
+        if len(waiting) == 1:
+            return waiting[0]
+        if waiting:
+            listed = "; ".join(f"{each.run_id}:{opened.id}: {opened.question.value!r}" for each, opened in waiting)
+            raise AmbiguousAnswer(f"Several questions are open, name one: {listed}.")
+        raise RequestClosed(f"Run {runner.run_id!r} asks nothing: {_state_of(runner)}.")
+    given = request_of(which)
+    if given is not None:
+        return given
+    owner, number = _named(runner, which)
+    found = owner.state.requests.get(number) or owner.questions.all.get(number)
+    if found is not None:
+        return owner, found
+    raise RequestError(
+        f"Run {owner.run_id!r} has no question {which!r}. Open: {list(owner.state.requests)}. "
+        f"If {which!r} is the answer, write run.answer(None, {which!r})."
+    )
+
+
+def answer_request(
+    runner: Runner,
+    opened: OpenRequest,
+    answer: Any,
+    by: str | None,
+    fields: dict[str, Any],
+    how: How = "person",
+) -> None:
+    """Check an answer at the door and post it. After that it is certain to be admitted, unless the run ends first.
+
+    Raises:
+        EngineLost: The loop that drove the run is closed.
+        AnswerInvalid: It does not fit the answer's model; nothing was appended.
+        AlreadyAnswered: Another answer was given before. The same one again is harmless.
+        RequestClosed: The question is closed otherwise.
+    """
+    runner.notice_loss()
+    if isinstance(runner.error, EngineLost):
+        raise runner.error
+    kind = answer_type(runner, opened)
+    value = validated(kind, answer, _with_required(runner, opened, kind, answer, fields))
+    decision: Literal["", "retry", "done", "fail"] = ""
+    if isinstance(opened.question.value, OutcomeUnknown):
+        decision, value = value.decision, value.event
+    out = runner.checked(out_of(value, runner.definition, 0.0) if decision and value is not None else value_out(value))
+    who = options.user if by is None else by
+    with runner.questions.door:
+        before = runner.questions.accepted.get(opened.id)
+        if before is not None and before.how != "default":
+            if alike(without_secrets(before.answer.value), without_secrets(value)):
+                return
+            raise AlreadyAnswered(
+                f"Question {opened.id} was answered by {before.by or 'somebody'} at {_clock(before.at)}: "
+                f"{before.answer.value!r}. The first answer stands.",
+                value=before.answer.value,
+            )
+        closed = why_closed(runner, opened.id)
+        if closed:
+            raise RequestClosed(f"Question {opened.id} of run {runner.run_id!r} is no longer open ({closed}).")
+        now = runner.clock.now()
+        runner.questions.accepted[opened.id] = Accepted(out, who, now, how)
+        try:
+            runner.post(RequestAnswered(now, opened.id, out, who, how, decision))
+        except EngineLost:
+            del runner.questions.accepted[opened.id]
+            raise
+
+
+def without_secrets(value: Any) -> Any:
+    """A value to compare with another answer: secrets are no part of it (R4.47)."""
+    if isinstance(value, (Secret, SecretStr, SecretBytes)):
+        return None
+    if isinstance(value, BaseModel):
+        fields = {**value.__dict__, **(value.__pydantic_extra__ or {})}
+        return type(value).__qualname__, {name: without_secrets(item) for name, item in fields.items()}
+    if isinstance(value, dict):
+        return {name: without_secrets(item) for name, item in value.items()}
+    return type(value)(map(without_secrets, value)) if type(value) in (list, tuple) else value
+
+
+def why_closed(runner: Runner, number: int) -> str:
+    """What keeps a question from being answered, "" if it is open."""
+    questions = runner.questions
+    if number in questions.disposing and number not in questions.closed:
+        return "it is being disposed of"
+    if number not in runner.state.requests or runner.ended:
+        return questions.closed.get(number) or _state_of(runner)
+    return f"nobody drives the run: {runner.suspended}" if runner.suspended else ""
+
+
+def _with_required(
+    runner: Runner, opened: OpenRequest, kind: Any, answer: Any, fields: dict[str, Any]
+) -> dict[str, Any]:
+    """The fields of an answer, with those that a wait for an event requires (API §6).
+
+    Raises:
+        AnswerInvalid: One that is required was given another value.
+    """
+    waiter = waiter_of(runner, opened)
+    if waiter is None or not waiter.requires:
+        return fields
+    given = dict(answer) if isinstance(answer, (dict, BaseModel)) else {}
+    given.update(fields)
+    required = {name: out.value for name, out in waiter.requires.items()}
+    wrong = [name for name, value in required.items() if name in given and not meets(value, given[name])]
+    if wrong:
+        raise AnswerInvalid(
+            f"Step {runner.state.spec.steps[opened.step].name!r} waits for {wrong[0]}={required[wrong[0]]!r}; "
+            f"{given[wrong[0]]!r} would not reach it.",
+            field=wrong[0],
+        )
+    return fields if isinstance(answer, BaseModel) else {**required, **fields}
+
+
+def waiter_of(runner: Runner, opened: OpenRequest) -> Waiter | None:
+    """The wait for an event that shows a question."""
+    if opened.kind != "event":
+        return None
+    step = runner.state.steps[opened.step]
+    d = step.waiting.get(opened.delivery) or step.active.get(opened.delivery)
+    wait = d.waits.get(opened.mark) if d is not None else None
+    return runner.state.side.waiters.get(wait.ref) if wait is not None else None
+
+
+def answer_type(runner: Runner, opened: OpenRequest) -> Any:
+    """What answers a question: its class's `[A]` by its newest definition, the type given to `ctx.ask`, else the
+    only answer event that steps take."""
+    question = opened.question.value
+    asked = runner.questions.answer_types.get(opened.id)
+    if asked is not None:
+        return asked
+    waiter = waiter_of(runner, opened)
+    if waiter is not None:
+        return runner.definition.class_of(waiter.event) or HumanResponseEvent
+    if isinstance(question, Question):
+        return str
+    found = answer_of(type(shown(opened.question, runner.definition)))
+    if isinstance(found, type) and issubclass(found, Event):
+        return newest(found.__flownb_kind__.key) or found
+    if found is not None:
+        return found
+    taken = {
+        key: cls
+        for step in runner.definition.spec.steps
+        for key in step.accepts
+        if (cls := runner.definition.class_of(key)) is not None and role_of(cls) == "answer"
+    }
+    return next(iter(taken.values())) if len(taken) == 1 else HumanResponseEvent
+
+
+def validated(kind: Any, answer: Any, fields: dict[str, Any]) -> Any:
+    """An answer as a value of its type. A misspelt field is an error, unless the model declares none.
+
+    Raises:
+        AnswerInvalid: With what is wrong, field by field.
+    """
+    try:
+        if isinstance(kind, type) and issubclass(kind, BaseModel):
+            if answer is not None and isinstance(answer, BaseModel):
+                return answer if isinstance(answer, kind) else kind.model_validate(answer.model_dump())
+            given = {**(answer or {}), **fields} if isinstance(answer, dict) or answer is None else None
+            if given is None:
+                raise AnswerInvalid(f"{answer!r} is no {kind.__name__}: give its fields, or an instance of it.")
+            _refuse_unknown(kind, given)
+            return kind.model_validate(given)
+        if fields:
+            raise AnswerInvalid(f"This question takes one value of {kind!r}, not the fields {', '.join(fields)}.")
+        return TypeAdapter(
+            kind, config=None if _has_config(kind) else ConfigDict(arbitrary_types_allowed=True)
+        ).validate_python(answer)
+    except ValidationError as error:
+        said = "; ".join(f"{'.'.join(map(str, e['loc'])) or 'value'}: {e['msg']}" for e in error.errors())
+        raise AnswerInvalid(f"The answer does not fit: {said}.", errors=error.errors()) from None
+
+
+def _refuse_unknown(kind: type[BaseModel], given: dict[str, Any]) -> None:
+    known = kind.model_fields
+    aliases = {f.alias for f in known.values() if f.alias}
+    unknown = [name for name in given if name not in known and name not in aliases]
+    if known and unknown:
+        raise AnswerInvalid(
+            f"{kind.__name__} has no field {unknown[0]!r}. {near(unknown[0], list(known), 'It has')}", field=unknown[0]
+        )
+
+
+def _has_config(kind: Any) -> bool:
+    return hasattr(kind, "__pydantic_config__") or hasattr(kind, "__dataclass_fields__") or hasattr(kind, "__total__")
+
+
+def _named(runner: Runner, which: Any) -> tuple[Runner, int]:
+    text = str(which)
+    head, _, tail = text.rpartition(":")
+    if not tail.isdigit():
+        raise RequestError(f"{which!r} names no question: give its number or `<run id>:<number>`.")
+    owner = next((each for each in family(runner) if head in ("", each.run_id)), None)
+    if owner is None:
+        raise RequestError(f"Question {text!r} is neither of run {runner.run_id!r} nor of a child of it.")
+    return owner, int(tail)
+
+
+def _state_of(runner: Runner) -> str:
+    if runner.ended:
+        return f"it is {runner.state.status}"
+    return "; ".join(waits_for(runner.state)) or "it is still running"
+
+
+def _clock(at: float) -> str:
+    return time.strftime("%H:%M:%S", time.localtime(at))

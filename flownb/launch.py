@@ -1,0 +1,242 @@
+"""Starting runs: the settings of a launch, and the runner that drives what is launched."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, Generic, Literal
+from weakref import WeakKeyDictionary
+
+from msgspec import Struct
+from msgspec.structs import replace
+from typing_extensions import TypeVar
+
+from flownb.awaiting import is_headless
+from flownb.context import Context
+from flownb.core.state import Child
+from flownb.core.ticks import GateReason, Parent, RunForked, RunOpened, RunStarted, Terms
+from flownb.defaults import options
+from flownb.definition import Definition, Policies
+from flownb.events import StartEvent
+from flownb.policy import AnswerPolicy, Notice
+from flownb.run import Run, room
+from flownb.runs import Store, store_for
+from flownb.runtime.clock import Clock, SystemClock
+from flownb.runtime.copying import copied
+from flownb.runtime.host import Host, host_for, in_kernel
+from flownb.runtime.line import Line
+from flownb.runtime.results import out_of
+from flownb.runtime.runner import Runner, Shared
+from flownb.runtime.worker import Worker
+from flownb.starting import checked_id, known, same_run, start_event
+
+if TYPE_CHECKING:
+    from flownb.workflow import Workflow
+
+R = TypeVar("R", default=Any)
+_clock = SystemClock()
+#: Of workflows with `num_concurrent_runs`: their runs that wait to begin.
+lines: WeakKeyDictionary[Workflow[Any], Line] = WeakKeyDictionary()
+
+
+class Settings(Struct, frozen=True):
+    """What `with_options` sets; None takes what the workflow or `flownb.options` says."""
+
+    store: Any = None
+    #: Seconds of active time for the whole run.
+    timeout: float | None = None
+    state: Mapping[str, Any] | None = None
+    answers: Mapping[Any, Any] | None = None
+    answers_if: Literal["always", "headless"] = "always"
+    input_handler: Callable[..., Any] | None = None
+    #: "error": waiting for a run that asks a person whom nobody can ask raises, in a script too.
+    on_nobody: Literal["wait", "error"] | None = None
+    #: Slot -> executor, for steps with `executor=`.
+    executors: Mapping[str, Any] | None = None
+    host: str | None = None
+    on_interrupt: str | None = None
+    panel: str | None = None
+    clock: Clock | None = None
+    #: Called with each question that opens.
+    on_request: Callable[..., Any] | None = None
+
+
+#: What `with_options` takes.
+SETTINGS = Settings.__struct_fields__
+
+
+class Launcher(Generic[R]):
+    """A workflow with settings for its runs."""
+
+    def __init__(self, workflow: Workflow[R], settings: Settings) -> None:
+        self._workflow = workflow
+        self._settings = settings
+
+    def with_options(self, **settings: Any) -> Launcher[R]:
+        """More settings on top of these."""
+        self._workflow.with_options(**settings)
+        return Launcher(self._workflow, replace(self._settings, **settings))
+
+    def run(
+        self, ctx: Any = None, start_event: StartEvent | None = None, *, run_id: str | None = None, **fields: Any
+    ) -> Run[R]:
+        """See `Workflow.run`."""
+        return self._begin(ctx, start_event, run_id, fields, ())
+
+    def debug(
+        self, ctx: Any = None, start_event: StartEvent | None = None, *, run_id: str | None = None, **fields: Any
+    ) -> Run[R]:
+        """See `Workflow.debug`."""
+        return self._begin(ctx, start_event, run_id, fields, ("person",))
+
+    def resume(self, run: Any, *, retry_failed: bool = False) -> Run[R]:
+        """See `Workflow.resume`."""
+        from flownb.resuming import resume_run  # it builds on this module
+
+        return resume_run(self._workflow, self._settings, run, retry_failed=retry_failed)
+
+    def _begin(
+        self, ctx: Any, event: StartEvent | None, run_id: str | None, fields: dict[str, Any], gate: tuple[Any, ...]
+    ) -> Run[R]:
+        workflow, settings = self._workflow, self._settings
+        if isinstance(ctx, StartEvent):  # it may come first
+            ctx, event = None, ctx
+        state: Mapping[str, Any] = settings.state or {}
+        if ctx is not None:
+            from flownb.resuming import go_on  # it builds on this module
+
+            resumed, state = go_on(workflow, settings, ctx, run_id, gate, state)
+            if resumed is not None:
+                if event is not None or fields:
+                    warnings.warn(
+                        f"Run {resumed.run_id!r} goes on from an unfinished one, so its start event is not used.",
+                        UserWarning,
+                        stacklevel=3,
+                    )
+                return resumed
+        definition = workflow.definition
+        first = start_event(definition, event, fields)
+        run_id = checked_id(run_id)
+        store = store_of(workflow, settings)
+        same = same_run(store, run_id, definition, first)
+        if same is not None:
+            return Run(same, workflow, settings)
+        clock = settings.clock or _clock
+        now = clock.now()
+        out = out_of(copied(first), definition, now)
+        started = RunStarted(now, run_id, definition.spec, out, gate, terms=terms_of(definition, settings))
+        host = host_for(settings.host or options.host)
+        runner = runner_for(workflow, definition, started, settings, host, store)
+        runner.checked(started.out)
+        if state:
+            runner.set_first_state(state)
+        run = launched(runner, workflow, settings, full=bool(gate))
+        if ctx is not None:
+            ctx.bind(run)
+        return run
+
+
+def store_of(workflow: Workflow[Any], settings: Settings) -> Store | None:
+    """Where a run is kept."""
+    return store_for(settings.store or workflow._store or options.store)
+
+
+def terms_of(definition: Definition, settings: Settings) -> Terms:
+    """What a run is started with, beside its workflow and input."""
+    policies = definition.policies
+    return Terms(
+        timeout_s=policies.timeout if settings.timeout is None else settings.timeout,
+        timeout_clock=policies.timeout_clock,
+        max_starts=policies.max_starts if policies.max_starts is not None else 1 << 62,
+        livelock="pause" if in_kernel() and not is_headless() else "fail",
+    )
+
+
+def runner_for(
+    workflow: Workflow[Any],
+    definition: Definition,
+    first: RunStarted | RunForked | RunOpened,
+    settings: Settings,
+    host: Host,
+    store: Store | None,
+    shared: Shared | None = None,
+) -> Runner:
+    """A runner that is ready to be launched; `shared` is the past of one that does not begin with its first tick."""
+    runner = Runner(
+        definition,
+        first,
+        host=host,
+        clock=settings.clock or _clock,
+        committer=store._committer if store is not None else None,
+        make_context=_context_for,
+        quiet_output=in_kernel(),
+        shared=shared,
+    )
+    if settings.executors:
+        runner.executors = settings.executors
+    if (settings.answers or settings.input_handler) and (settings.answers_if == "always" or is_headless()):
+        runner.questions.policy = AnswerPolicy(settings.answers, settings.input_handler)
+    if settings.on_request is not None:
+        runner.questions.on_request = Notice(settings.on_request)
+    runner.owner, runner.stands, runner.unserializable = workflow, workflow._stands, workflow._unserializable
+    runner.make_child = lambda flow: child_maker(flow, settings, store)
+    return runner
+
+
+def launched(runner: Runner, workflow: Workflow[Any], settings: Settings, *, full: bool) -> Run[Any]:
+    """Drive it, and show its panel where there is one."""
+    run: Run[Any] = Run(runner, workflow, settings)
+    known[runner_key(runner, workflow, settings)] = runner
+    panel = (settings.panel or options.panel) if in_kernel() else "off"
+    show = room("display") if panel != "off" else None
+    if in_kernel():
+        room("capture")()  # before the first step can display anything
+    limit = workflow._num_concurrent_runs
+    if limit is None:
+        runner.host.call(runner.launch)
+    else:
+        lines.setdefault(workflow, Line(limit)).enter(runner)
+    if show is not None:
+        show(run, full=full or panel == "full")
+    return run
+
+
+def runner_key(runner: Runner, workflow: Workflow[Any], settings: Settings) -> tuple[Store | None, str]:
+    """What a run is known by in this process."""
+    return store_of(workflow, settings), runner.run_id
+
+
+def child_maker(flow: Workflow[Any], settings: Settings, store: Store | None) -> Callable[[Runner, Child], Runner]:
+    """How a run of this workflow is made as a child; it is driven where its parent is."""
+
+    def make(parent: Runner, child: Child) -> Runner:
+        definition = flow.definition
+        gate: tuple[GateReason, ...] = ("parent",) if parent.state.gate else ()
+        terms = terms_of(definition, replace(settings, timeout=None))
+        link = Parent(parent.run_id, child.id)
+        now = parent.clock.now()
+        started = RunStarted(now, child.run_id, definition.spec, child.out, gate, terms=terms, parent=link)
+        own = replace(settings, clock=parent.clock)
+        runner = runner_for(flow, definition, started, own, parent.host, store)
+        runner.policies = _inherited(definition.policies, parent.policies)
+        runner._context = parent._context  # its steps see what the caller of its parent had set
+        known[store, child.run_id] = runner
+        return runner
+
+    return make
+
+
+def _inherited(own: Policies, above: Policies) -> Policies:
+    """A child's own retry policy and step time limit win over those of its parent (R3.5)."""
+    return replace(
+        own,
+        retry_policy=above.retry_policy if own.retry_policy is None else own.retry_policy,
+        step_timeout=above.step_timeout if own.step_timeout is None else own.step_timeout,
+    )
+
+
+def _context_for(worker: Worker) -> Context[Any]:
+    return Context(worker, worker.step.state_model)
+
+
+__all__ = ["SETTINGS", "Launcher", "Settings"]

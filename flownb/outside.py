@@ -1,0 +1,202 @@
+"""What reaches a run from outside its steps: events, cancels, pauses, holds, newer definitions."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import AbstractAsyncContextManager, AbstractContextManager
+from typing import Any
+
+from flownb.answering import answer_request, answered_by
+from flownb.core.adopting import homeless
+from flownb.core.life import MAILBOX_LIMIT
+from flownb.core.spec import takers
+from flownb.core.state import is_ended
+from flownb.core.ticks import (
+    DefinitionAdopted,
+    EventArrived,
+    GateClosed,
+    GateOpened,
+    HoldChanged,
+    RunSuspended,
+    StepsGranted,
+)
+from flownb.defaults import options
+from flownb.definition import Definition
+from flownb.errors import DefinitionChanged, MailboxFull, WorkflowDone, WorkflowRuntimeError
+from flownb.events import Event
+from flownb.runtime.children import cancel_tick
+from flownb.runtime.copying import copied
+from flownb.runtime.pending import Pending
+from flownb.runtime.results import out_of
+from flownb.runtime.runner import Runner
+from flownb.sending import check_target
+from flownb.starting import resting
+
+
+def send(runner: Runner, ev: Event, step: str | None, key: str | None) -> Pending[None]:
+    """Send an event from outside; see `Run.send_event`."""
+    if runner.ended or runner.suspended:
+        raise WorkflowDone(
+            f"Run {runner.run_id!r} is {runner.state.status if runner.ended else 'suspended'}; it takes no more events."
+        )
+    check_target(runner, ev, step)
+    if key and key in runner.state.side.keys:
+        return over("the event's admission")
+    opened = answered_by(runner, ev) if step is None and type(ev).__flownb_kind__.role == "answer" else None
+    if opened is not None:
+        owner, request = opened
+        answer_request(owner, request, copied(ev), None, {}, "event")
+        return owner.until("the answer's admission", lambda: request.id not in owner.state.requests)
+    if step is None and _keeps(runner, ev) and _kept(runner) >= MAILBOX_LIMIT:
+        raise MailboxFull(f"Run {runner.run_id!r} keeps {MAILBOX_LIMIT:,} events that nobody takes, and no more.")
+    now = runner.clock.now()
+    out = runner.checked(out_of(copied(ev), runner.definition, now))
+    tick = EventArrived(now, out, step, key or "", options.user)
+    runner.post(tick)
+    return runner.until("the event's admission", lambda: tick not in runner.inbox)
+
+
+def _keeps(runner: Runner, ev: Event) -> bool:
+    """Whether an outside event would go to the mailbox: no step takes it now (R2.30)."""
+    key, role, bases = type(ev).__flownb_kind__
+    return role not in ("stop", "request") and not takers(runner.state.spec, key, role, bases)
+
+
+def _kept(runner: Runner) -> int:
+    """How many outside events wait, in the mailbox or on their way to it."""
+    return len(runner.state.mailbox) + sum(type(tick) is EventArrived for tick in tuple(runner.inbox))
+
+
+def cancel(runner: Runner, reason: str) -> Pending[None]:
+    """End a run now, or when its `@on_cancel` steps are done."""
+    runner.post(cancel_tick(runner, reason, options.user))
+    return runner.end
+
+
+async def cancel_and_wait(runner: Runner, timeout: float) -> None:
+    """The same, waiting so many seconds at most."""
+    end = cancel(runner, "")
+    try:
+        await asyncio.wait_for(_waited(end), timeout)
+    except TimeoutError:
+        raise WorkflowRuntimeError(f"Run {runner.run_id!r} was not over {timeout} s after its cancel.") from None
+
+
+async def _waited(end: Pending[None]) -> None:
+    await end
+
+
+def suspend(runner: Runner, drain: float) -> Pending[None]:
+    """Let running steps finish into the inbox for so many seconds, then stop driving (R5.53)."""
+    handle: Pending[None] = Pending("the suspension", runner.host.loop)
+    is_asked = False
+
+    def stop() -> None:
+        nonlocal is_asked
+        if not is_asked and not runner.ended and not runner.suspended:
+            is_asked = True  # once: a second one would stop who goes on with it
+            by = options.user
+            runner.put(RunSuspended(runner.clock.now(), f"suspended{' by ' + by if by else ''}", by))
+
+    def look() -> None:
+        if handle.done():
+            return
+        if runner.suspended or runner.ended:
+            runner.listeners.remove(look)
+            if not runner.ended:
+                resting.add(runner)
+            handle.resolve(None)
+        elif not any(not worker.returned for worker in runner.workers.values() if worker.holds_slot):
+            stop()
+
+    def begin() -> None:
+        if runner.ended or runner.suspended:
+            handle.resolve(None)
+            return
+        runner.put(GateClosed(runner.clock.now(), "budget", options.user))
+        runner.listeners.append(look)
+        runner.host.later(max(0.0, drain), stop)
+        runner.host.soon(look)
+
+    runner.host.call(begin)
+    return handle
+
+
+class OpenHold(AbstractAsyncContextManager[None], AbstractContextManager[None]):
+    """Keeps a run from being quiet until `release()`, or the end of a `with` block."""
+
+    def __init__(self, runner: Runner, reason: str) -> None:
+        self._runner = runner
+        self._number = runner.new_hold()
+        runner.post(HoldChanged(runner.clock.now(), self._number, reason))
+
+    def release(self) -> None:
+        """Nothing more will be sent."""
+        number, self._number = self._number, 0
+        if number and not self._runner.ended:
+            self._runner.post(HoldChanged(self._runner.clock.now(), number))
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, *exc: object) -> None:
+        self.release()
+
+    async def __aenter__(self) -> None:
+        return None
+
+    async def __aexit__(self, *exc: object) -> None:
+        self.release()
+
+
+def adopt(runner: Runner, definition: Definition) -> Pending[None]:
+    """Take newer definitions of the steps for all later deliveries (R2.23).
+
+    Raises:
+        WorkflowRuntimeError: The run is neither paused nor quiet.
+        DefinitionChanged: A step with work is gone.
+    """
+    state = runner.state
+    if is_ended(state):
+        raise WorkflowDone(f"Run {runner.run_id!r} is {state.status}; it takes no newer definitions.")
+    if not state.gate and state.status == "running":
+        raise WorkflowRuntimeError(f"Run {runner.run_id!r} runs: pause it, or wait until it is quiet, then adopt.")
+    lost = homeless(state, definition.spec)
+    if lost:
+        raise DefinitionChanged(
+            f"Step {', '.join(lost)} is gone and has work in run {runner.run_id!r}. Define it again, or cancel that.",
+            steps=tuple(lost),
+        )
+    runner.adopting = definition
+    tick = DefinitionAdopted(runner.clock.now(), definition.spec, options.user)
+    runner.post(tick)
+    return runner.until("the new definition", lambda: runner.definition is definition)
+
+
+def over(what: str) -> Pending[Any]:
+    """A handle of what is over."""
+    handle: Pending[Any] = Pending(what)
+    handle.resolve(None)
+    return handle
+
+
+def open_gate(runner: Runner) -> None:
+    """Lift what a person and breakpoints closed, and what the guard against endless loops did; on the loop's thread."""
+    for reason in runner.gate():
+        if reason in ("person", "breakpoint", "livelock", "budget"):
+            runner.put(GateOpened(runner.clock.now(), reason, options.user))
+
+
+def step_ticks(runner: Runner, n: int) -> list[GateClosed | StepsGranted]:
+    """The control ticks of `run.debug.step(n)`: close an open gate first, then let n ticks pass, less those that may
+    pass already and have not come. On the loop's thread."""
+    now = runner.clock.now()
+    ticks: list[GateClosed | StepsGranted] = []
+    granted = 0
+    if runner.gate():
+        granted = runner.granted()
+    else:
+        ticks.append(GateClosed(now, "person", options.user))
+    if n > granted:
+        ticks.append(StepsGranted(now, n - granted))
+    return ticks

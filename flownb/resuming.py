@@ -1,0 +1,233 @@
+"""Going on: with a run that nobody drives, from a snapshot, from a context."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
+
+from flownb.contexts import context_of, outer
+from flownb.core.graph import short
+from flownb.core.life import ends_in
+from flownb.core.state import is_ended
+from flownb.core.ticks import GateOpened, GateReason, RunOpened, StateWritten
+from flownb.defaults import options
+from flownb.errors import (
+    RunConflict,
+    RunNotFound,
+    WorkflowConfigurationError,
+    WorkflowNotDefined,
+    WorkflowRuntimeError,
+    near,
+)
+from flownb.forking import begun, go_on_from, refuse_other, retry_run
+from flownb.launch import Settings, runner_for, store_of
+from flownb.run import Run
+from flownb.runs import Store, store_for
+from flownb.runtime.host import host_for
+from flownb.runtime.opening import driver, unknown_outcomes
+from flownb.runtime.pending import Pending
+from flownb.runtime.runner import Runner, Shared
+from flownb.snapshot import Snapshot, dump, load, take, user_of
+from flownb.starting import known, resting
+from flownb.store.snapshots import Taken
+from flownb.workflow import workflow_of
+
+if TYPE_CHECKING:
+    from flownb.workflow import Workflow
+
+#: So long at most a call of `resume` waits for the loop that drives the run.
+_REOPENING_S = 5.0
+
+#: Reasons of a closed gate that a resumed snapshot keeps.
+_KEPT_REASONS: tuple[GateReason, ...] = ("person", "breakpoint", "livelock")
+
+RunContext = context_of
+
+
+def snapshot_of(run: Run[Any]) -> Snapshot:
+    """All of a run as it is now, as plain JSON can hold it (R6.31)."""
+    return dump(take(run._runner))
+
+
+def resume(run: str | Mapping[str, Any], *, store: Any = None) -> Run[Any]:
+    """Go on with a run, or from a snapshot, with its workflow as this process defines it.
+
+    Args:
+        run: A run id, or what `run.snapshot()` gave, also read back from JSON.
+        store: Where the run is kept.
+
+    Raises:
+        WorkflowNotDefined: This process has not defined its workflow; names it.
+        RunNotFound: There is no such run.
+    """
+    if isinstance(run, str):
+        found = _find(None, Settings(store=store), run)
+        if found is None:
+            raise _not_found(None, store_of_any(store), run)
+        return resume_run(found.owner, Settings(store=store), run, retry_failed=False)
+    key = str(run.get("key", "")) if isinstance(run, Mapping) else ""
+    workflow = workflow_of(key) if key else None
+    if key and workflow is None:
+        raise WorkflowNotDefined(
+            f"The snapshot is of workflow {run.get('workflow')!r} ({key}), which this process has not defined. "
+            "Define it, or make an instance of it and call its resume(...).",
+            workflow=key,
+        )
+    if workflow is None:
+        load(run)  # says what is wrong with it
+        raise WorkflowConfigurationError("This snapshot is of a context that no run used yet: flow.run(ctx=...).")
+    return resume_run(workflow, Settings(store=store), run, retry_failed=False)
+
+
+def resume_run(workflow: Workflow[Any], settings: Settings, run: Any, *, retry_failed: bool) -> Run[Any]:
+    """As `Workflow.resume` says."""
+    if isinstance(run, Mapping):
+        return _resume_snapshot(workflow, settings, run)
+    if isinstance(run, Run):
+        run = run.run_id
+    if not isinstance(run, str):
+        raise WorkflowConfigurationError(f"resume takes a run id or a snapshot, not {run!r}.")
+    runner = _find(workflow, settings, run)
+    if runner is None:
+        raise _not_found(workflow, store_of(workflow, settings), run)
+    spec, own = runner.state.spec, workflow.definition.spec
+    if spec.key != own.key and spec.name != own.name:
+        raise RunConflict(
+            f"Run {run!r} is of workflow {spec.name!r}, not of {own.name!r}. Resume it with its own.",
+            run_id=run,
+            differs=("workflow",),
+        )
+    handle: Run[Any] = Run(runner, workflow, settings)
+    runner.notice_loss()
+    if runner.ended:
+        if runner.state.status == "completed":
+            return handle
+        if retry_failed:
+            return retry_run(handle)
+        raise WorkflowRuntimeError(
+            f"Run {run!r} is {runner.state.status}, and such a run is never continued in place. "
+            f"flow.resume({run!r}, retry_failed=True) forks it just before that."
+        )
+    if not runner.suspended:
+        return handle
+    resting.discard(runner)
+    if runner.end.done() or runner.host.is_lost():
+        return _drive_anew(workflow, settings, runner)
+    _reopen(runner)
+    return handle
+
+
+def _reopen(runner: Runner) -> None:
+    """Drive it again; when this returns, it takes answers."""
+    reopened: Pending[None] = Pending("the reopening", runner.host.loop)
+
+    def reopen() -> None:
+        runner.reopen()
+        reopened.resolve(None)
+
+    runner.host.call(reopen)
+    if not runner.host.is_here():
+        with suppress(TimeoutError):  # its loop is busy: it follows
+            reopened.result(_REOPENING_S)
+
+
+def _resume_snapshot(workflow: Workflow[Any], settings: Settings, plain: Mapping[str, Any]) -> Run[Any]:
+    """As the same run where that is not known, else as a new one (R6.34)."""
+    taken = load(dict(plain))
+    if taken.state is None:
+        raise WorkflowConfigurationError("This snapshot is of a context that no run used yet: flow.run(ctx=...).")
+    run_id, store = taken.state.run_id, store_of(workflow, settings)
+    is_known = (store, run_id) in known or (store is not None and store.journal.last_seq(run_id) > 0)
+    is_child = "/" in run_id
+    gate = tuple(reason for reason in taken.state.gate if reason in _KEPT_REASONS)
+    return go_on_from(workflow, settings, taken, run_id=None if is_known or is_child else run_id, gate=gate)
+
+
+def _find(workflow: Workflow[Any] | None, settings: Settings, run_id: str) -> Runner | None:
+    """The run of this process that has an id: the one in the store that is meant, else the only one."""
+    if workflow is not None:
+        found = known.get((store_of(workflow, settings), run_id))
+        if found is not None:
+            return found
+    matching = [runner for (store, name), runner in list(known.items()) if name == run_id and _is_in(store, settings)]
+    if len(matching) > 1:
+        raise RunConflict(
+            f"There are {len(matching)} runs {run_id!r}, in several stores. Say which: store=...",
+            run_id=run_id,
+            differs=("store",),
+        )
+    return matching[0] if matching else None
+
+
+def _is_in(store: Store | None, settings: Settings) -> bool:
+    return settings.store is None or store is store_of_any(settings.store)
+
+
+def store_of_any(store: Any) -> Store | None:
+    return store_for(store or options.store)
+
+
+def _not_found(workflow: Workflow[Any] | None, store: Store | None, run_id: str) -> Exception:
+    if store is not None and store.journal.last_seq(run_id):
+        return WorkflowRuntimeError(
+            f"Run {run_id!r} is in {store.place}, of an earlier process or freed by this one, and runs are not resumed "
+            "from a store yet. Keep run.snapshot() and resume that.",
+            run_id=run_id,
+        )
+    ids = sorted({name for _, name in list(known)})
+    return RunNotFound(
+        f"There is no run {run_id!r} in this process{f' and none in {store.place}' if store is not None else ''}. "
+        f"{near(run_id, ids, 'There are') if ids else 'A run in memory is gone when nobody holds it any more.'}",
+        run_id=run_id,
+    )
+
+
+def _drive_anew(workflow: Workflow[Any], settings: Settings, old: Runner) -> Run[Any]:
+    """Another driver takes over where the one before is lost (R5.5): the same run, its handles of before are not."""
+    definition, store = old.definition, store_of(workflow, settings)
+    settled, _ = ends_in(old.state, old.inbox)
+    now = max(old.clock.now(), old.state.at)
+    opened = RunOpened(now, driver(), unknown=unknown_outcomes(old, settled), settled=settled)
+    shared = Shared(old.run_id, tuple(old.ticks), old.history, is_new=False)
+    host = host_for(settings.host or options.host)
+    runner = runner_for(workflow, definition, opened, settings, host, store, shared=shared)
+    runner.first, runner.committer, runner.clock = old.first, old.committer, old.clock
+    runner.errors, runner.flows, runner.late = old.errors, old.flows, old.late
+    runner._questions = old._questions
+    if old._questions is not None:  # who was asked there does not answer any more
+        old._questions.underway.clear()
+        old._questions.tasks.clear()
+    runner.published, runner.logs = old.published, old.logs
+    if "budget" in old.state.gate:
+        runner.control.append(GateOpened(now, "budget"))
+    runner.control.extend(old.control)
+    for tick in old.inbox:
+        if isinstance(tick, StateWritten):
+            runner.user.put(tick)
+        runner.inbox.append(tick)
+    return begun(runner, workflow, settings, full=False)
+
+
+def go_on(
+    workflow: Workflow[Any],
+    settings: Settings,
+    ctx: Any,
+    run_id: str | None,
+    gate: tuple[GateReason, ...],
+    state: Mapping[str, Any],
+) -> tuple[Run[Any] | None, Mapping[str, Any]]:
+    """The run that a context's unfinished run goes on as, or None and the state that a new one begins with (R6.36).
+
+    Raises:
+        ContextStateError: The context's run goes on.
+    """
+    held = outer(ctx, short(workflow.definition.spec.start))
+    taken: Taken = held.taken()
+    if taken.state is not None and not is_ended(taken.state):
+        run = go_on_from(workflow, settings, taken, run_id=run_id, gate=gate, state=state)
+        held.bind(run)
+        return run, state
+    if taken.state is not None:
+        refuse_other(taken.state.spec, workflow.definition)
+    return None, {**{name: out.value for name, out in user_of(taken).items()}, **state}

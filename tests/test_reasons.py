@@ -1,0 +1,194 @@
+"""Why a run does what it does, in words (R5.39)."""
+
+from typing import Any
+
+import pytest
+
+from flownb import Context, StopEvent, Workflow
+from flownb.core import ticks as t
+from flownb.core.reduce import begin, reduce
+from flownb.core.spec import Spec
+from flownb.core.state import RunState
+from flownb.core.values import Failure
+from flownb.reasons import reason_of
+from flownb.testing.feed import event, finish, key, out, says, spec, started, step
+from tests.polling import wait_until
+from tests.runtime.flows import Begin, Forever
+
+ODD = Failure("m:Odd", "it broke\nbadly")
+PLAIN = spec(step("work", "Start", "Stop"))
+FAN = spec(step("load", "Start", fans="Row"), step("score", "Row", "Done", num_workers=2), step("sum", gathers="Done"))
+
+
+def play(*ticks: Any, flow: Spec = PLAIN, **fields: Any) -> RunState:
+    state, _ = begin(started(flow, at=100.0, **fields))
+    for tick in ticks:
+        state, _ = reduce(state, tick)
+    return state
+
+
+def waiting(wait: Any) -> t.AnyTick:
+    return t.WaitOpened(100.0, "work", 1, 1, 1, wait)
+
+
+def fanned(n: int) -> RunState:
+    return finish(play(flow=FAN), "load", *(out("Row") for _ in range(n)), fan=True)[0]
+
+
+CASES: dict[str, tuple[RunState, str]] = {
+    "running": (play(), "Running: work (Start)."),
+    "many": (
+        fanned(20),
+        "Running: score (Row, Row). Queued: score (Row, Row, Row, Row, Row, Row, Row, Row and 10 more).",
+    ),
+    "sleeping": (play(waiting(t.Sleep(130.0))), "Waiting: work (Start) sleeps for another 30.0 s."),
+    "sleeping long": (play(waiting(t.Sleep(1_300.0))), "Waiting: work (Start) sleeps for another 20 min."),
+    "sleeping very long": (play(waiting(t.Sleep(36_100.0))), "Waiting: work (Start) sleeps for another 10.0 h."),
+    "asking": (
+        play(waiting(t.Ask(out("Ask")))),
+        "Waiting: work (Start) asks Ask. It waits for the outside: work asks Ask (request 1).",
+    ),
+    "an event": (
+        play(waiting(t.Await(key("Mail")))),
+        "Waiting: work (Start) waits for Mail. It waits for the outside: work waits for Mail.",
+    ),
+    "an event that asks": (
+        play(waiting(t.Await(key("Mail"), question=out("Ask")))),
+        "Waiting: work (Start) waits for Mail and asks Ask. It waits for the outside: work asks Ask (request 1).",
+    ),
+    "a child": (
+        play(waiting(t.RunChild("m:Kid", out("Start")))),
+        "Waiting: work (Start) waits for child run/1/1. It waits for the outside: work waits for child run/1/1.",
+    ),
+    "retrying": (
+        play(t.StepFailed(100.0, "work", 1, 1, ODD, 112.0)),
+        "Retrying: work (Start), attempt 1 failed with Odd (it broke), due in 12.0 s.",
+    ),
+    "paused": (play(t.GateClosed(100.0)), "Paused (person); 3 ticks wait in the inbox. Running: work (Start)."),
+    "a granted step": (
+        play(t.GateClosed(100.0), t.StepsGranted(100.0, 2)),
+        "Paused (person); 3 ticks wait in the inbox. 2 more may pass. Running: work (Start).",
+    ),
+    "its parent paused": (
+        play(t.GateClosed(100.0, "parent"), parent=t.Parent("up", 1)),
+        "Paused (parent); 3 ticks wait in the inbox. Its parent up is paused. Running: work (Start).",
+    ),
+    "held open": (
+        play(waiting(t.Ask(out("Ask"))), t.HoldChanged(100.0, 1, "the robot answers")),
+        "Waiting: work (Start) asks Ask. It waits for the outside: work asks Ask (request 1). "
+        "It is held open: the robot answers.",
+    ),
+    "failed": (
+        play(t.StepFailed(101.0, "work", 1, 1, ODD)),
+        "Failed at tick 2 in work: m:Odd: it broke\nbadly",
+    ),
+    "cancelled": (play(t.CancelRequested(101.0, "off", "ann")), "Cancelled by ann: off."),
+    "cancelled without a word": (play(t.CancelRequested(101.0)), "Cancelled: no reason given."),
+    "completed": (play(t.StepFinished(101.0, "work", 1, 1, (out("Stop"),))), "Completed at tick 2."),
+    "completed with rests": (
+        play(t.EventArrived(100.0, out("Mail")), t.EventArrived(101.0, out("Stop"))),
+        "Completed at tick 3; 1 deliveries were cut off, the mailbox still holds Mail.",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_each_state_has_its_words(name: str):
+    """R5.39."""
+    state, words = CASES[name]
+    assert reason_of(state, 100.0, inbox=3) == words
+
+
+def test_what_runs_longest_is_pointed_at():
+    """The oldest start of those that run."""
+    state = fanned(2)
+    state, _ = reduce(state, says(state, "score", t.StepFinished, at=150.0))
+    assert reason_of(state, 160.5).endswith("Longest: score has been running Row for 60.5 s.")
+    assert "Longest" not in reason_of(fanned(2), 100.5)
+
+
+def test_one_tick_in_the_inbox_is_one():
+    assert "1 tick waits in the inbox" in reason_of(CASES["paused"][0], 100.0, inbox=1)
+    assert "the inbox is empty" in reason_of(CASES["paused"][0], 100.0)
+
+
+@pytest.mark.parametrize(
+    ("hit", "words"),
+    [
+        (t.BreakpointHit(100.0, 3, "before work"), "Breakpoint 3 was hit (before work)."),
+        (
+            t.BreakpointHit(100.0, 3, "before work", "NameError: x"),
+            "Breakpoint 3 was hit (before work, whose condition failed: NameError: x).",
+        ),
+    ],
+)
+def test_a_breakpoint_that_was_hit_is_named(hit: t.AnyTick, words: str):
+    """R5.25."""
+    journal = [hit, t.EventArrived(101.0, out("Mail"))]
+    assert words in reason_of(play(*journal), 100.0, ticks=journal)
+
+
+def test_starts_that_a_breakpoint_holds_back_are_named():
+    flow = spec(step("load", "Start", "Row"), step("work", "Row", "Stop"))
+    state = play(t.StepFinished(101.0, "load", 1, 1, (out("Row"),), held=(2,)), flow=flow)
+    assert reason_of(state, 101.0) == "Queued: work (Row). A breakpoint holds back the start of work."
+
+
+def test_a_chain_that_became_too_long_is_explained():
+    """R5.71."""
+    flow = spec(step("loop", ("Start", "Row"), "Row"))
+    terms = t.Terms(max_starts=1, livelock="pause")
+    state = play(t.StepFinished(101.0, "loop", 1, 1, (out("Row"),)), flow=flow, terms=terms)
+    assert "Paused (livelock)" in reason_of(state, 101.0)
+    assert "More than 1 steps started one after the other" in reason_of(state, 101.0)
+
+
+def test_a_run_that_is_being_cancelled_says_what_still_runs():
+    """R5.51."""
+    flow = spec(step("work", "Start"), step("tidy", "Off", on_cancel=True), types=[event("Off", role="engine")])
+    state = play(t.CancelRequested(101.0, "late", "ann", out("Off")), flow=flow)
+    assert reason_of(state, 101.0) == (
+        "It is being cancelled by ann (late): only @on_cancel steps run. Running: tidy (Off)."
+    )
+
+
+def test_a_stalled_run_that_is_kept_open_says_what_it_misses():
+    """R5.37."""
+    flow = spec(step("work", "Start", "Row"), stalled="wait")
+    state = play(t.StepFinished(101.0, "work", 1, 1, (out("Row"),)), t.QuietNoticed(101.0), flow=flow)
+    assert reason_of(state, 101.0) == "It is stalled and kept open: no step took the last Row."
+
+
+def test_a_run_in_which_nothing_moves_says_why_before_that_is_noticed():
+    state = play(t.StepFinished(101.0, "work", 1, 1))
+    assert reason_of(state, 101.0) == "Nothing moves: every step is done and none returned a StopEvent."
+
+
+def test_a_run_that_took_too_long_says_so():
+    """R5.48."""
+    state = play(t.TimerFired(105.0, 0), terms=t.Terms(timeout_s=5.0))
+    assert reason_of(state, 105.0).startswith(
+        "Timed out at tick 2: Run 'run' of workflow 'flow' took longer than 5.0 s."
+    )
+
+
+def test_a_suspended_run_says_why():
+    """R5.53."""
+    run = Forever().run()
+    run.suspend(drain=0).result(20)
+    assert run.why().startswith("Suspended")
+
+
+def test_a_run_says_its_reason_as_text():
+    flow = Workflow[Any]("naps")
+
+    @flow.step
+    async def nap(ev: Begin, ctx: Context) -> StopEvent:
+        await ctx.sleep(60)
+        return StopEvent()
+
+    run = flow.run()
+    wait_until(lambda: run.now.waiting)
+    assert repr(run.why()).startswith("Waiting: nap (Begin) sleeps for another ")
+    assert run.now.waiting == {"nap": ["Begin: sleeps"]}
+    run.cancel().result(20)
