@@ -76,6 +76,8 @@ def answered_by(runner: Runner, ev: Event) -> tuple[Runner, OpenRequest] | None:
     if runner.state.side.waiters.n and matching.takers(runner.state, Out(key, ev, role, bases)):
         return None
     for opened in waiting:
+        if opened.kind == "event":  # its waiter does not take this one
+            continue
         kind = answer_type(runner, opened)
         if is_event_class(kind) and kind.__flownb_kind__.key in (key, *bases):
             return runner, opened

@@ -866,8 +866,8 @@ def test_what_ended_before_a_suspension_does_not_run_again():
     assert started == [0, 1, 1]
 
 
-def test_a_child_that_ended_while_its_parent_was_suspended_is_heard_of():
-    """R5.53, R6.21: when somebody drives the parent again."""
+def test_a_child_of_a_suspended_run_rests_too():
+    """R5.53, R6.24: an answer to it waits until somebody drives its parent again."""
     inner, flow = Asks(), Workflow[Any]("parent")
 
     @flow.step
@@ -879,9 +879,10 @@ def test_a_child_that_ended_while_its_parent_was_suspended_is_heard_of():
         await asked(run)
         child = run.children["rests-above/1/1"]
         await run.suspend(0)
+        assert child.status == "paused"
         child.answer(ok=True)
-        await until(child.is_done)
         assert await flow.resume("rests-above") is True
+        assert child.status == "completed"
 
     asyncio.run(main())
 

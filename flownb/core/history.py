@@ -65,6 +65,8 @@ class History:
         return state
 
     def _keep(self, state: RunState) -> None:
-        self._seqs.append(state.seq)
-        self._states.append(state)
-        self._last, self._work = state.seq, 0
+        if state.seq > self._last:
+            self._seqs.append(state.seq)
+            self._states.append(state)
+            self._last = state.seq
+        self._work = 0

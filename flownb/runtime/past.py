@@ -18,12 +18,13 @@ class Past(History):
         super().__init__(journal)
         self._lock = threading.RLock()
 
-    def note(self, state: RunState, tick: Tick) -> None:
-        """As `History.note` says."""
-        with self._lock:
-            super().note(state, tick)
-
     def at(self, seq: int) -> RunState:
         """As `History.at` says."""
         with self._lock:
             return super().at(seq)
+
+    def _keep(self, state: RunState) -> None:
+        # The live run notes every tick without the lock: the work that it counts may be off by some ticks, the
+        # checkpoints may not.
+        with self._lock:
+            super()._keep(state)

@@ -16,7 +16,7 @@ from flownb.core.state import RunState
 from flownb.core.values import Failure, Limit, Out
 from flownb.definition import Definition, Step
 from flownb.errors import EventOutdated, JoinIncomplete, WorkflowRuntimeError
-from flownb.events import Event, InputRequiredEvent, deadline_at, key_of
+from flownb.events import Event, InputRequiredEvent, deadline_at, key_of, newest
 from flownb.runtime.copying import copied
 
 #: Files of the engine itself, in tracebacks.
@@ -111,7 +111,7 @@ def delivered(out: Out | tuple[Out, ...], definition: Definition, seq: int) -> A
     if isinstance(out, tuple):
         return [copied(current(item, definition, seq)) for item in out]
     value = out.value
-    if type(value) is not definition.class_of(out.key):
+    if type(value) is not newest(out.key) and type(value) is not definition.class_of(out.key):
         value = current(out, definition, seq)
     return copied(value)
 
