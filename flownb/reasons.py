@@ -10,6 +10,7 @@ from flownb.core.outstanding import describe, waits_for, why_stalled
 from flownb.core.state import Delivery, RunState, is_ended
 from flownb.core.ticks import AnyTick, BreakpointHit
 from flownb.moment import deliveries, failure_of, waits_of
+from flownb.runtime.gatekeeper import standing_still
 from flownb.runtime.runner import Runner
 
 #: Events that are named of each step, waits that are named of a run; the rest is counted.
@@ -34,6 +35,8 @@ def why(runner: Runner) -> Reason:
     if runner.blocked:
         return Reason(f"Blocked: the journal cannot be written ({runner.blocked}); it is tried again.")
     said = [reason_of(runner.state, runner.clock.now(), len(runner.inbox), runner.ticks)]
+    if runner.state.gate:
+        said += [f"Step {step} stands still at {what}." for step, what in standing_still(runner)]
     if runner.state.side.children.n:
         children = list((runner.children or {}).values())
         said += [f"Child {child.run_id}: {why(child)}" for child in children if child.state.status == "waiting"]

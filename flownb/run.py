@@ -39,6 +39,9 @@ from flownb.sending import name_of
 from flownb.state import DictState
 from flownb.stream import StreamItem, read
 
+if TYPE_CHECKING:
+    from flownb.debug.debugger import Debugger
+
 R = TypeVar("R", default=Any)
 
 #: Rooms above this one, found by name on first use: the house's only dynamic import.
@@ -328,7 +331,7 @@ class Run(Awaitable[R], Generic[R]):
         """Hear of every tick, also of past ones, on a thread of its own.
 
         Args:
-            call: Called with each tick as it is committed.
+            call: Called with seq and tick, once the tick is committed.
             start: seq of the first tick to hear of.
 
         Returns:
@@ -383,11 +386,11 @@ class Run(Awaitable[R], Generic[R]):
     # -- other rooms
 
     @property
-    def debug(self) -> Any:
+    def debug(self) -> Debugger:
         """Stepping and history."""
         if self._debug is None:
             self._debug = room("debug")(self)
-        return self._debug
+        return self._debug  # type: ignore[no-any-return]
 
     @property
     def view(self) -> Any:

@@ -187,11 +187,10 @@ def test_the_opening_example():
         assert [(r.status, r.by) for r in run.requests.all()] == [("answered", "ann"), ("default", "")]
 
         run = flow.debug(amounts=[150])
-        there = run.debug.run_to(step=note)
-        while not run.requests:
-            await asyncio.sleep(0.001)
+        await run.debug.run_to(request=True)
         run.answer(decision="reject")
-        assert list((await there).running) == ["note"] and run.status == "paused"
+        there = await run.debug.run_to(step=note)
+        assert list(there.running) == ["note"] and run.status == "paused"
         assert run.debug.at(4).state == {}
         run.cont()
         assert (await run).decided == {0: "reject"}

@@ -38,6 +38,8 @@ from flownb.core.timing import stop_clock
 from flownb.core.values import Failure, Out
 
 MAILBOX_LIMIT = 1_000
+#: So many of whom a quiet run waits for are named on its stream: it may be quiet again after each of 10,000 answers.
+NAMED = 100
 
 
 def first_state(tick: RunStarted) -> RunState:
@@ -279,7 +281,7 @@ def on_quiet_noticed(draft: Draft, tick: QuietNoticed) -> None:
     if not is_quiet(state):
         draft.ignore()
         return
-    waiting = waits_for(state)
+    waiting = waits_for(state, NAMED)
     if waiting or draft.spec.stalled == "wait":
         draft.status = "waiting"
         draft.commands.append(Publish("idle", info={"waits_for": tuple(waiting)}))

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from itertools import islice
+
 from flownb.core.commands import AnyCommand, ArmTimer, FinishRun, OpenRequest, StartChild, StartStep
 from flownb.core.graph import short
 from flownb.core.spec import takers
@@ -34,23 +37,32 @@ def is_quiet(state: RunState) -> bool:
     return not state.busy and not state.sleeps and state.status == "running" and not state.gate and is_still(state)
 
 
-def waits_for(state: RunState) -> list[str]:
-    """Who outside can move the run, in words; empty for a run that nobody can move."""
+def waits_for(state: RunState, at_most: int | None = None) -> list[str]:
+    """Who outside can move the run, in words; empty for a run that nobody can move.
+
+    Args:
+        state: The run.
+        at_most: So many are named, and the rest is "and more"; None names all.
+    """
+    found = list(islice(_movers(state), None if at_most is None else at_most + 1))
+    return found if at_most is None or len(found) <= at_most else [*found[:at_most], "and more"]
+
+
+def _movers(state: RunState) -> Iterator[str]:
     spec = state.spec
-    reasons = [
-        f"{spec.steps[r.step].name if r.step >= 0 else 'the start'} asks {short(r.question.key)} (request {r.id})"
-        for r in state.requests.values()
-    ]
-    reasons += [
-        f"{spec.steps[w.step].name} waits for {short(w.event)}" for w in state.side.waiters.values() if not w.request
-    ]
-    reasons += [f"{spec.steps[c.step].name} waits for child {c.run_id}" for c in state.side.children.values()]
+    for r in state.requests.values():
+        asker = spec.steps[r.step].name if r.step >= 0 else "the start"
+        yield f"{asker} asks {short(r.question.key)} (request {r.id})"
+    for w in state.side.waiters.values():
+        if not w.request:
+            yield f"{spec.steps[w.step].name} waits for {short(w.event)}"
+    for c in state.side.children.values():
+        yield f"{spec.steps[c.step].name} waits for child {c.run_id}"
     types = {t.key: t for t in spec.types}
     for key in spec.outside:
         event = types[key]
         for i in takers(spec, key, event.role, event.bases):
-            reasons.append(f"{spec.steps[i].name} takes {short(key)} from outside")
-    return reasons
+            yield f"{spec.steps[i].name} takes {short(key)} from outside"
 
 
 def why_stalled(state: RunState) -> str:

@@ -2,7 +2,7 @@
 
 A run's state is kept at many ticks at once (time travel, forks, snapshots), so nothing in it may be changed in
 place, and a tick may pay only for what it touches. A plain tuple or dict costs a copy of all it holds: 49 µs a tick
-at 10,000 entries. `Fifo` and `Chain` are lists of cells, `Table` is a dict while small and a 16-way tree of ids
+at 10,000 entries. `Fifo` and `Chain` are lists of cells, `Table` is a dict while small and a 32-way tree of ids
 above that, and `Names` is a table of texts.
 
 Cells nest as deep as the list is long, so `==`, `repr` and pickling are written as loops here: the automatic ones
@@ -152,8 +152,9 @@ class Fifo(Struct, Generic[T], frozen=True, eq=False):
         return _fifo, (list(self),)
 
 
-_WIDTH = 16
-_BITS = 4
+_WIDTH = 32
+_BITS = 5
+_MASK = _WIDTH - 1
 _LARGE = 64  # above this a dict's copy costs more than a path through the tree
 _SMALL = 32  # below this the tree becomes a dict again; the gap keeps it from flapping
 _EMPTY_NODE: tuple[Any, ...] = (None,) * _WIDTH
@@ -184,11 +185,11 @@ class Table(Struct, Generic[T], frozen=True, eq=False):
             return None
         node, shift = self.root, self.shift
         while shift:
-            node = node[(key >> shift) & 15]
+            node = node[(key >> shift) & _MASK]
             if node is None:
                 return None
             shift -= _BITS
-        return cast("T | None", node[key & 15])
+        return cast("T | None", node[key & _MASK])
 
     def __getitem__(self, key: int) -> T:
         found = self.get(key)
@@ -383,7 +384,7 @@ def _tree(entries: dict[int, Any]) -> Table[Any]:
 
 def _with(node: tuple[Any, ...] | None, shift: int, key: int, value: Any) -> Any:
     """The node with `key` set, None in its place where the node became empty."""
-    slot = (key >> shift) & 15
+    slot = (key >> shift) & _MASK
     slots = list(node) if node is not None else [None] * _WIDTH
     slots[slot] = _with(slots[slot], shift - _BITS, key, value) if shift else value
     if value is None and slots.count(None) == _WIDTH:

@@ -115,6 +115,7 @@ def define(
             )
     faults += recovery_faults(steps)
     faults += _result_faults(steps, result)
+    faults += _state_faults(steps)
     start = next(iter(starts), StartEvent)
     spec, classes = _spec(name, key, steps, start, tuple(accepts), unhandled, stalled, policies)
     if check and not faults:
@@ -124,6 +125,22 @@ def define(
     if faults:
         raise WorkflowValidationError(name, [*faults, *notes()])
     return Definition(spec, tuple(steps), classes, start, policies)
+
+
+def _state_faults(steps: Sequence[Step]) -> list[str]:
+    """Models of the state that are no kin: one state cannot be both. A base of a model is a part of it."""
+    typed = [(step.name, step.state_model) for step in steps if step.state_model is not None]
+    most = max((model for _, model in typed), key=lambda model: len(model.__mro__), default=None)
+    if most is None:
+        return []
+    of_most = next(name for name, model in typed if model is most)
+    kin = {key_of(base) for base in most.__mro__}
+    return [
+        f"step {name!r} takes Context[{model.__name__}] and step {of_most!r} Context[{most.__name__}], no kin. "
+        "Name one model everywhere, or a base of it."
+        for name, model in typed
+        if key_of(model) not in kin
+    ]
 
 
 def _result_faults(steps: Sequence[Step], result: Any) -> list[str]:

@@ -3,6 +3,7 @@
 from msgspec.structs import replace
 
 from flownb.core.commands import ArmTimer, FinishRun, OpenRequest, StartStep
+from flownb.core.life import NAMED
 from flownb.core.outstanding import describe, is_quiet, is_still, outstanding, waits_for, why_stalled
 from flownb.core.persist import Table
 from flownb.core.state import Hold
@@ -12,6 +13,7 @@ from flownb.core.ticks import (
     CancelRequested,
     Collect,
     EventArrived,
+    QuietNoticed,
     RunChild,
     RunOpened,
     Sleep,
@@ -99,6 +101,17 @@ def test_a_run_waits_for_whoever_can_move_it():
         "work waits for Row",
         "work waits for child run/4/1",
     ]
+
+
+def test_a_quiet_run_names_the_first_of_very_many():
+    """R5.34, R1.6: the others are more; who asks for all of them gets all."""
+    flow = spec(step("begin", "Start", fans="Ask"), stalled="wait")
+    state, _ = finish(feed(started(flow))[0], "begin", *(out("Ask") for _ in range(NAMED + 1)), fan=True)
+    assert len(waits_for(state)) == NAMED + 1
+    assert waits_for(state, NAMED) == [*waits_for(state)[:NAMED], "and more"]
+    assert waits_for(state, NAMED + 1) == waits_for(state)
+    _, commands = feed(state, QuietNoticed(1.0))
+    assert commands[0].info["waits_for"] == tuple(waits_for(state, NAMED))
 
 
 def test_a_stalled_run_names_what_was_collected_and_misses_the_rest():
