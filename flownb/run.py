@@ -170,6 +170,7 @@ class Run(Awaitable[R], Generic[R]):
 
     def _error(self) -> BaseException | None:
         runner, state = self._runner, self._runner.state
+        runner.is_heard = True
         if runner.error is not None:
             return runner.error
         if state.status == "cancelled":

@@ -430,4 +430,5 @@ def _failed(runner: Runner, found: Published) -> WorkflowFailedEvent:
         **found.facts,
     )
     event._exception = error_of(state, runner.errors)
+    runner.is_heard = True
     return event

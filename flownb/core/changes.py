@@ -17,7 +17,7 @@ from typing import Any, Literal
 
 from msgspec import Struct
 
-from flownb.core.persist import Fifo, Table
+from flownb.core.persist import BITS, WIDTH, Fifo, Table
 from flownb.core.state import EMPTY_STEP, Delivery, RunState, StepState, Wait
 from flownb.core.ticks import RequestAnswered, StepFailed, StepFinished, Tick
 from flownb.core.values import Failure, Out
@@ -184,18 +184,18 @@ def differing(old: Table[Any], new: Table[Any]) -> Iterator[tuple[int, Any, Any]
 def _lifted(node: tuple[Any, ...], shift: int, to: int) -> tuple[Any, ...]:
     """A tree of fewer levels as one of more."""
     while shift < to:
-        node, shift = (node, *(None,) * 15), shift + 4
+        node, shift = (node, *(None,) * (WIDTH - 1)), shift + BITS
     return node
 
 
 def _walk(a: Any, b: Any, shift: int, base: int) -> Iterator[tuple[int, Any, Any]]:
-    for slot in range(16):
+    for slot in range(WIDTH):
         one = a[slot] if a is not None else None
         other = b[slot] if b is not None else None
         if one is other:
             continue
         if shift:
-            yield from _walk(one, other, shift - 4, base | slot << shift)
+            yield from _walk(one, other, shift - BITS, base | slot << shift)
         else:
             yield base | slot, one, other
 

@@ -194,9 +194,8 @@ def pair(draft: Draft, step: int, out: Out, path: Path | None) -> int:
     is_empty = not any(queue.n for queue in queues)
     if join is None:
         sets = draft.side.sets
-        if not is_empty or held is not None:
-            draft.set_side(sets=sets.drop(name) if is_empty else sets.set(name, Sets(queues)))
-    elif not is_empty or held is not None:
+        draft.set_side(sets=sets.drop(name) if is_empty else sets.set(name, Sets(queues)))
+    else:
         sets = join.sets.drop(name) if is_empty else join.sets.set(name, Sets(queues))
         draft.joins = draft.joins.set(join.id, replace(draft.joins[join.id], sets=sets))
     return made

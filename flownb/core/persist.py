@@ -152,12 +152,13 @@ class Fifo(Struct, Generic[T], frozen=True, eq=False):
         return _fifo, (list(self),)
 
 
-_WIDTH = 32
-_BITS = 5
-_MASK = _WIDTH - 1
+#: Children of a node of the tree, and how many bits of an id choose one.
+WIDTH = 32
+BITS = 5
+_MASK = WIDTH - 1
 _LARGE = 64  # above this a dict's copy costs more than a path through the tree
 _SMALL = 32  # below this the tree becomes a dict again; the gap keeps it from flapping
-_EMPTY_NODE: tuple[Any, ...] = (None,) * _WIDTH
+_EMPTY_NODE: tuple[Any, ...] = (None,) * WIDTH
 _NOTHING: dict[int, Any] = {}
 
 
@@ -181,14 +182,14 @@ class Table(Struct, Generic[T], frozen=True, eq=False):
     def get(self, key: int) -> T | None:
         if self.small is not None:
             return self.small.get(key)
-        if key >> (self.shift + _BITS):
+        if key >> (self.shift + BITS):
             return None
         node, shift = self.root, self.shift
         while shift:
             node = node[(key >> shift) & _MASK]
             if node is None:
                 return None
-            shift -= _BITS
+            shift -= BITS
         return cast("T | None", node[key & _MASK])
 
     def __getitem__(self, key: int) -> T:
@@ -205,8 +206,8 @@ class Table(Struct, Generic[T], frozen=True, eq=False):
             size = len(new)
             return Table(new, size) if size <= _LARGE else _tree(new)
         root, shift = self.root, self.shift
-        while key >> (shift + _BITS):  # a larger id than the tree reaches: one more level on top
-            root, shift = (root, *_EMPTY_NODE[1:]), shift + _BITS
+        while key >> (shift + BITS):  # a larger id than the tree reaches: one more level on top
+            root, shift = (root, *_EMPTY_NODE[1:]), shift + BITS
         fresh = self.get(key) is None
         return Table(None, self.n + fresh, _with(root, shift, key, value), shift)
 
@@ -385,9 +386,9 @@ def _tree(entries: dict[int, Any]) -> Table[Any]:
 def _with(node: tuple[Any, ...] | None, shift: int, key: int, value: Any) -> Any:
     """The node with `key` set, None in its place where the node became empty."""
     slot = (key >> shift) & _MASK
-    slots = list(node) if node is not None else [None] * _WIDTH
-    slots[slot] = _with(slots[slot], shift - _BITS, key, value) if shift else value
-    if value is None and slots.count(None) == _WIDTH:
+    slots = list(node) if node is not None else [None] * WIDTH
+    slots[slot] = _with(slots[slot], shift - BITS, key, value) if shift else value
+    if value is None and slots.count(None) == WIDTH:
         return None
     return tuple(slots)
 
@@ -397,6 +398,6 @@ def _walk(node: tuple[Any, ...], shift: int, base: int) -> Iterator[tuple[int, A
         if child is None:
             continue
         if shift:
-            yield from _walk(child, shift - _BITS, base | slot << shift)
+            yield from _walk(child, shift - BITS, base | slot << shift)
         else:
             yield base | slot, child

@@ -7,7 +7,7 @@ front of its step's queue with a `Wake`, and its code goes on when it has a work
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, assert_never
 
 from msgspec.structs import replace
 
@@ -194,6 +194,8 @@ def on_timer_fired(draft: Draft, tick: TimerFired) -> None:
             time_out(draft)
         case "grace":
             finish_cancel(draft)
+        case _:
+            assert_never(timer.kind)
 
 
 def on_request_answered(draft: Draft, tick: RequestAnswered) -> None:
@@ -279,9 +281,7 @@ def _expire(draft: Draft, request: Request, how: str, reason: str, closed: Out |
     if closed is not None and _hears(draft, closed, request.path):
         if draft.status == "waiting":
             draft.status = "running"
-        made = send(draft, closed, request.path, request.step)
-        if not has_ended(draft):
-            pay(draft, request.path, made)
+        pay(draft, request.path, send(draft, closed, request.path, request.step))
         return
     name = "AnswerTimeout" if how == "expired" else "RequestDisposed"
     said = "got no answer in time" if how == "expired" else f"was disposed of ({reason})"

@@ -47,6 +47,7 @@ def _tell(parent: Runner, number: int, told: list[bool], child: Runner) -> None:
         return
     if is_ended(state):
         child.watch = None
+        child.is_heard = True
         parent.put(ChildFinished(parent.clock.now(), number, state.status, state.result, state.failure))  # type: ignore[arg-type]
         return
     active = state.status in ("running", "cancelling") and not state.gate

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextvars
 import logging
+import sys
 import threading
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
@@ -116,6 +117,7 @@ class Runner:
         "first",
         "flows",
         "gatekeeper",
+        "is_heard",
         "history",
         "holds",
         "host",
@@ -232,6 +234,8 @@ class Runner:
         self.blocked = ""
         #: Why nobody drives it any more; "" while all is well.
         self.suspended = ""
+        #: Somebody was told how it failed.
+        self.is_heard = False
         self._failures = 0
         self._failures_of_commands = 0
         #: Why it suspended itself.
@@ -244,6 +248,15 @@ class Runner:
         self._seen: list[Seen] = []
         #: What it starts, once all else is done: code that runs at once must find everything in its place.
         self._starts: list[c.StartStep] = []
+
+    def __del__(self) -> None:
+        """A failure that nobody was told of is told in the log, once (R5.61)."""
+        state = getattr(self, "state", None)
+        if state is None or self.is_heard or state.failure is None or sys.is_finalizing():
+            return
+        where = f" in step {state.spec.steps[state.failed_step].name!r}" if state.failed_step >= 0 else ""
+        said = f"{state.failure.type.rpartition(':')[2]}: {state.failure.message}"
+        _log.warning("run %s failed%s and nobody awaited it: %s", self.run_id, where, said)
 
     @property
     def questions(self) -> Questions:

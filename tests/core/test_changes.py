@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from flownb.core import ticks as t
 from flownb.core.changes import Change, changes, differing
-from flownb.core.persist import Table
+from flownb.core.persist import BITS, Table
 from flownb.core.reduce import begin, reduce
 from flownb.core.spec import Spec
 from flownb.core.state import RunState
@@ -418,7 +418,7 @@ def test_the_difference_of_two_tables_reads_only_what_differs():
             return super().__getitem__(i)
 
     def counted(node: Any, shift: int) -> Any:
-        return node if node is None or not shift else Counting(counted(kid, shift - 4) for kid in node)
+        return node if node is None or not shift else Counting(counted(kid, shift - BITS) for kid in node)
 
     large = table(20_000)
     large = Table(None, large.n, counted(large.root, large.shift), large.shift)

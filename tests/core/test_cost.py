@@ -123,15 +123,29 @@ def to_be_tried_again(n):
     return state
 
 
-def one_with_waits(n):
-    """One delivery has all of them open: so many sleeps, questions, events and children."""
+def one(n, wait_of):
+    """One delivery has so many waits open."""
     state = fanned(0, OPEN)
     d = first(state)
     for i in range(n):
-        waits = Sleep(9.0), Ask(out("Ask"), 9.0), Await(key("Row"), {"n": out("Value", i)}, 9.0), _child(i)
-        for k, wait in enumerate(waits, 1):
-            state, _ = reduce(state, WaitOpened(0.0, "work", d.id, d.start, 4 * i + k, wait))
+        state, _ = reduce(state, WaitOpened(0.0, "work", d.id, d.start, i + 1, wait_of(i)))
     return state
+
+
+def one_asleep(n):
+    return one(n, lambda i: Sleep(9.0))
+
+
+def one_asking(n):
+    return one(n, lambda i: Ask(out("Ask"), 9.0))
+
+
+def one_looking(n):
+    return one(n, lambda i: Await(key("Row"), {"n": out("Value", i)}, 9.0))
+
+
+def one_with_children(n):
+    return one(n, _child)
 
 
 def _child(n):
@@ -302,11 +316,11 @@ CASES = [
     (with_children, child_ends),
     (with_children, child_waits),
     (to_be_tried_again, fires),
-    (one_with_waits, gives_up),
-    (one_with_waits, fires),
-    (one_with_waits, answers),
-    (one_with_waits, arrives),
-    (one_with_waits, child_ends),
+    (one_asleep, gives_up),
+    (one_asleep, fires),
+    (one_asking, answers),
+    (one_looking, arrives),
+    (one_with_children, child_ends),
     (with_names, writes),
     (with_sets, completes_a_set),
     (with_keys, arrives_with_a_key),

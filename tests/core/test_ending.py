@@ -6,7 +6,20 @@ from flownb.core.commands import CloseRequest, DisarmTimer, FinishRun, Publish, 
 from flownb.core.invariants import broken
 from flownb.core.outstanding import outstanding
 from flownb.core.state import Abandoned
-from flownb.core.ticks import Ask, CancelRequested, GateClosed, Sleep, StepFailed, StepsGranted, WaitOpened
+from flownb.core.ticks import (
+    Ask,
+    CancelRequested,
+    EventArrived,
+    GateClosed,
+    GateOpened,
+    Sleep,
+    StepFailed,
+    StepFinished,
+    StepsGranted,
+    Terms,
+    TimerFired,
+    WaitOpened,
+)
 from flownb.core.values import Failure
 from flownb.testing import event, feed, finish, out, says, spec, started, step
 
@@ -18,9 +31,9 @@ FLOW = spec(
 )
 
 
-def full():
+def full(terms=None):
     """One of each: asking, sleeping, running twice, queued; the gate is closed with a budget; a join is open."""
-    state, _ = feed(started(FLOW))
+    state, _ = feed(started(FLOW, terms=terms))
     state, _ = finish(state, "begin", *(out("A", n) for n in range(5)), fan=True)
     state, _ = feed(state, says(state, "work", WaitOpened, mark=1, wait=Ask(out("Ask"), due_at=60.0)))
     state, _ = feed(state, says(state, "work", WaitOpened, n=1, mark=1, wait=Sleep(30.0)))
@@ -95,3 +108,35 @@ def test_a_step_that_nothing_reached_is_as_it_was():
     before = full()
     after, _ = feed(before, CancelRequested(5.0))
     assert after.steps[2] is before.steps[2]
+
+
+ENDS = {
+    "stop": lambda s: says(s, "work", StepFinished, n=2, outs=(out("Stop"),)),
+    "failed": lambda s: says(s, "work", StepFailed, n=2, failure=Failure("E", "no")),
+    "cancelled": lambda s: CancelRequested(5.0),
+    "timed_out": lambda s: TimerFired(5.0, 0),
+}
+
+
+@pytest.mark.parametrize("what", ENDS)
+def test_each_way_to_end_has_a_terminal_event_of_its_own(what):
+    """R5.55 to R5.60, R2.46: four of them; it is the last that is published, once."""
+    state, _ = feed(full(Terms(timeout_s=60.0)), GateOpened(2.0))
+    _, commands = feed(state, ENDS[what](state))
+    assert [c.what for c in commands if isinstance(c, Publish)] == [what]
+    assert [type(c) for c in commands[-2:]] == [Publish, FinishRun]
+
+
+@pytest.mark.parametrize("status", ["cancelled", "cancelling"])
+def test_what_nobody_took_is_listed_at_the_end(status):
+    """R2.32: in order, what was for one step too; the names that senders gave are kept with it (R2.33)."""
+    flow = spec(
+        step("work", "Start", waits=True),
+        step("tidy", "Cancelled", on_cancel=True),
+    )
+    state, _ = feed(started(flow), *(EventArrived(1.0, out("Later", n), key=f"k{n}") for n in range(2)))
+    state, _ = feed(state, EventArrived(1.0, out("Later", 2), "work"))
+    state, _ = feed(state, CancelRequested(2.0, out=out("Cancelled") if status == "cancelling" else None))
+    assert state.status == status
+    assert [kept.value for kept in state.mailbox] == [0, 1, 2]
+    assert list(state.side.keys) == ["k0", "k1"]

@@ -35,3 +35,16 @@ def test_a_deadline_never_beats_an_answer_that_waits():
     assert not is_beaten(deadline, [other, t.RequestDisposed(4.0, 3)])
     assert not is_beaten(deadline, [])
     assert not is_beaten(sleep, [answer])
+
+
+def test_a_timer_that_fell_due_while_the_gate_was_closed_is_due_when_it_opens():
+    """R1.26, R1.22: it waits in the state, with its old moment; nothing is lost and nothing passes."""
+    state, _ = feed(started(FLOW))
+    state, _ = feed(state, t.WaitOpened(0.0, "work", 1, 1, 1, t.Sleep(5.0)), t.GateClosed(1.0))
+    fired = t.TimerFired(9.0, 1)
+    assert not may_pass(state, fired)
+    assert state.timers[1].due_at == 5.0
+    state, commands = feed(state, t.GateOpened(10.0))
+    assert (commands, state.timers[1].due_at) == ((), 5.0)
+    assert may_pass(state, fired)
+    assert feed(state, fired)[0].at == 10.0

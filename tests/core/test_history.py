@@ -109,3 +109,33 @@ def test_a_run_has_no_other_ticks_than_its_own(seq):
     history = History([started(FLOW), GateClosed(0.0), GateOpened(0.0)])
     with pytest.raises(IndexError, match=f"This run has ticks 1 to 3, not {seq}."):
         history.at(seq)
+
+
+@pytest.mark.parametrize("seq", [5, 300, 600])
+def test_a_history_may_share_the_beginning_of_another(seq):
+    """R6.37: of a fork; nothing that is shared is folded again, and what comes after is its own."""
+    journal, states = run(700)
+    before = History(journal)
+    for state, tick in zip(states, list(journal), strict=True):
+        before.note(state, tick)
+    mine = Counted(journal[:seq])
+    history = History(mine)
+    history.share(before, seq)
+    for k in range(1, seq + 1):
+        mine.reads = 0
+        assert history.at(k) == states[k - 1]
+        assert mine.reads <= WORK
+    mine.append(GateClosed(5.0))
+    assert history.at(seq + 1).gate == ("person",)
+    assert before.at(seq + 1) == states[seq]
+
+
+def test_a_tick_that_is_told_again_is_kept_once():
+    """A live run and a look at its past may both tell of it."""
+    journal, states = run(2 * WORK)
+    history = History(journal)
+    history.at(len(journal))
+    for state, tick in zip(states, list(journal), strict=True):
+        history.note(state, tick)
+    for k in (1, WORK, len(journal)):
+        assert history.at(k) == states[k - 1]

@@ -429,3 +429,17 @@ def test_a_first_one_survives_a_lost_driver(cancel_rest):
     state, _ = feed(state, RunOpened(1.0, "another"))
     _, commands = finish(state, "work", out("B", 1))
     assert gathered(commands) == [(3, [0, 1])]
+
+
+def test_lost_work_that_a_race_ended_leaves_its_place_to_others():
+    """R4.18, R3.63: it stood in line to start again."""
+    flow = flow_of(step("first", gathers="B", take=1, cancel_rest=True), workers=1)
+    state = fanned(flow, 3)
+    state, _ = feed(state, says(state, "work", WaitOpened, mark=1, wait=Sleep(5.0)))  # 2 sleeps, 3 runs
+    state, _ = feed(state, RunOpened(1.0, "another"), TimerFired(5.0, 1))
+    assert list(work_of(state, "work").again) == [2]
+    state, commands = finish(state, "work", out("B", "won"), n=1)
+    assert gathered(commands) == [(3, ["won"])]
+    assert (list(work_of(state, "work").again), state.busy) == ([], 1)
+    _, commands = feed(state, EventArrived(7.0, out("A", "outside")))
+    assert [c.delivery.out.value for c in commands] == ["outside"]

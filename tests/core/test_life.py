@@ -3,22 +3,27 @@
 import pytest
 
 from flownb.core.commands import FinishRun, Publish, StartStep
-from flownb.core.life import MAILBOX_LIMIT, lives
+from flownb.core.life import MAILBOX_LIMIT, ends_in, lives
 from flownb.core.outstanding import is_quiet
 from flownb.core.state import Delivery, is_open, shown_status, user_value
 from flownb.core.ticks import (
     CancelRequested,
+    ChildFinished,
     EventArrived,
     GateClosed,
     GateOpened,
     QuietNoticed,
+    RunChild,
     RunOpened,
     RunStarted,
     Sleep,
+    StepFailed,
+    StepFinished,
     StepsGranted,
     TimerFired,
     WaitOpened,
 )
+from flownb.core.values import Failure
 from flownb.testing import event, feed, finish, out, says, spec, started, step
 
 FLOW = spec(step("begin", "Start", "A"), step("work", "A", "Stop", num_workers=2))
@@ -203,3 +208,39 @@ def test_a_paused_run_is_not_quiet():
     state, _ = finish(feed(started(FLOW))[0], "begin")
     assert is_quiet(state)
     assert not is_quiet(feed(state, GateClosed(1.0))[0])
+
+
+# What is on its way
+
+
+def test_the_ends_that_are_on_their_way_are_found():
+    """R6.31, R3.18: of live starts and open children; what is late, or goes on, is none."""
+    state, _ = finish(feed(started(FLOW))[0], "begin", out("A"))
+    state, _ = feed(state, EventArrived(1.0, out("A")))
+    state, _ = feed(state, says(state, "work", WaitOpened, n=1, mark=1, wait=RunChild("test:other", out("Start"))))
+    ticks = [
+        StepFinished(2.0, "work", 2, 1),
+        StepFailed(2.0, "work", 3, 1, Failure("E", "no")),
+        StepFinished(2.0, "work", 2, 7),
+        StepFinished(2.0, "work", 99, 1),
+        StepFinished(2.0, "nowhere", 2, 1),
+        TimerFired(2.0, 1),
+        ChildFinished(2.0, 1, "completed"),
+        ChildFinished(2.0, 99, "completed"),
+    ]
+    assert ends_in(state, ticks) == ((2, 3), (1,))
+    lost, _ = feed(state, RunOpened(3.0, "another"))
+    assert ends_in(lost, ticks) == ((), (1,))
+
+
+def test_what_is_settled_is_not_started_again():
+    """R6.31, R3.60: its end comes next; running or waiting, it keeps its worker, its place and its start number."""
+    flow = spec(step("begin", "Start", fans="A"), step("work", "A", num_workers=2))
+    state, _ = finish(feed(started(flow))[0], "begin", *(out("A", n) for n in range(5)), fan=True)
+    state, _ = feed(state, says(state, "work", WaitOpened, mark=1, wait=Sleep(5.0)))  # 2; 3 and 4 run
+    state, _ = feed(state, TimerFired(5.0, 1))
+    state, commands = feed(state, RunOpened(6.0, "another", settled=(2, 4)))
+    assert [(c.delivery.id, c.delivery.start, c.delivery.worker) for c in commands if isinstance(c, StartStep)] == []
+    assert [(d.id, d.worker, d.start) for d in state.steps[1].active.values()] == [(2, 1, 1), (4, 0, 1)]
+    state, commands = finish(state, "work", n=2)
+    assert [(c.delivery.id, c.delivery.start) for c in commands] == [(3, 2)]

@@ -234,7 +234,7 @@ def test_a_paused_run_is_not_stalled_by_a_granted_step():
 
 
 def test_continuing_invents_no_answer():
-    """R5.22, R5.21, R5.19: opening the gate moves nothing that waits, an answer does not open it."""
+    """R5.22, R5.21, R5.19, R5.14: opening the gate moves nothing that waits, an answer does not open it."""
     state, _ = fanned(1)
     state, _ = feed(state, says(state, "work", WaitOpened, mark=1, wait=Ask(out("Ask"))))
     state, commands = feed(state, GateClosed(1.0), GateOpened(2.0))

@@ -9,6 +9,7 @@ from flownb.core import ticks as t
 from flownb.core.commands import Publish
 from flownb.core.life import first_state
 from flownb.core.reduce import HANDLERS, begin, fold, reduce
+from flownb.core.state import shown_status
 from flownb.core.values import Failure
 from flownb.testing import feed, finish, out, says, spec, started, step
 
@@ -147,3 +148,98 @@ def test_what_ended_in_a_tick_is_not_started_by_it():
         assert ended.status == status
         assert [type(c).__name__ for c in commands if not isinstance(c, Publish)] == ["StopStep", "FinishRun"]
         assert [a.where for a in ended.abandoned] == ["running", "queued", "queued"]
+
+
+@pytest.mark.parametrize("first", ["the stop", "the cancel"])
+def test_the_journal_decides_races(first):
+    """R1.5, R2.37, R1.34: what is reduced first ends the run; the other one is refused, in every replay."""
+    state, _ = feed(started(FLOW))
+    stop, cancel = says(state, "work", t.StepFinished, outs=(out("Stop", 1),)), t.CancelRequested(0.0, "enough")
+    order = (stop, cancel) if first == "the stop" else (cancel, stop)
+    ended, _ = feed(state, order[0])
+    assert ended.status == ("completed" if first == "the stop" else "cancelled")
+    assert fold([started(FLOW), order[0]]) == ended
+    with pytest.raises(ValueError, match="its last tick is 2"):
+        reduce(ended, order[1])
+
+
+def test_commands_are_no_part_of_what_a_run_is():
+    """R1.13, R1.3: they are derived; a fold that acts on none comes to the same state, and derives the same again."""
+    journal = [started(FLOW), t.GateClosed(0.0), t.RunOpened(1.0, "another")]
+    told = [begin(journal[0])[1]]
+    state, _ = begin(journal[0])
+    for tick in journal[1:]:
+        state, commands = reduce(state, tick)
+        told.append(commands)
+    assert fold(journal) == state
+    assert [feed(journal[: n + 1])[1] for n in range(3)] == [tuple(commands) for commands in told]
+
+
+class Opaque:
+    """A value that nobody may look into."""
+
+    def _refuse(self, *args):
+        raise AssertionError("the core looked into a user's value")
+
+    __getattr__ = __eq__ = __bool__ = __len__ = __iter__ = __repr__ = _refuse
+    __hash__ = None
+
+
+def test_a_users_value_is_opaque():
+    """R1.35, R1.4: routed, gathered, recorded, written, asked and answered, its code is never called."""
+    flow = spec(
+        step("begin", "Start", fans="A"),
+        step("work", "A", ("B", "Ask"), waits=True),
+        step("hears", "Reply", "B"),
+        step("sum", gathers="B", returns="Stop"),
+    )
+    value = Opaque()
+
+    def secret(name):
+        return out(name, value)
+
+    state, _ = reduce(*_first(replace(started(flow), out=secret("Start"))))
+    ticks = (
+        (t.StepFinished, "begin", {"outs": (secret("A"), secret("A")), "fan": True}),
+        (t.StreamWritten, "work", {"out": secret("A")}),
+        (t.StateWritten, "work", {"changes": {"a": secret("Value")}}),
+        (t.ValueRecorded, "work", {"name": "now", "out": secret("Value")}),
+        (t.WaitOpened, "work", {"mark": 1, "wait": t.Ask(secret("Ask"))}),
+        (t.WaitOpened, "work", {"mark": 2, "wait": t.Await("test:Row")}),
+        (t.EventsSent, "work", {"outs": (secret("Lost"), secret("Row"))}),
+        (t.StepFinished, "work", {"outs": (secret("B"),)}),
+        (t.StepFinished, "work", {"outs": (secret("Ask"),)}),
+    )
+    for kind, name, fields in ticks:
+        state, _ = reduce(state, says(state, name, kind, **fields))
+    state, _ = reduce(state, t.RequestAnswered(1.0, 2, secret("Reply")))
+    state, _ = reduce(state, says(state, "hears", t.StepFinished, outs=(secret("B"),)))
+    state, _ = reduce(state, says(state, "sum", t.StepFinished, outs=(secret("Stop"),)))
+    assert state.status == "completed"
+    assert state.result.value is value
+
+
+def _first(tick):
+    return first_state(tick), tick
+
+
+@pytest.mark.parametrize(
+    ("ticks", "shown"),
+    [
+        ((), "running"),
+        ((t.GateClosed(1.0),), "paused"),
+        ((t.RunSuspended(1.0),), "suspended"),
+        ((t.GateClosed(1.0), t.RunSuspended(1.0)), "suspended"),
+        ((t.CancelRequested(1.0, out=out("Cancelled")),), "cancelling"),
+        ((t.CancelRequested(1.0),), "cancelled"),
+        ((t.StepFinished(1.0, "work", 1, 1, (out("Stop"),)),), "completed"),
+        ((t.StepFailed(1.0, "work", 1, 1, Failure("E", "no")),), "failed"),
+        ((t.TimerFired(61.0, 0),), "timed_out"),
+        ((t.StepFinished(1.0, "work", 1, 1), t.QuietNoticed(1.0)), "waiting"),
+    ],
+)
+def test_a_run_has_one_status(ticks, shown):
+    """R1.47: but for those that a driver adds (blocked, definition_changed)."""
+    flow = spec(step("work", "Start", "Stop"), step("tidy", "Cancelled", on_cancel=True), stalled="wait")
+    state, _ = feed(started(flow, terms=t.Terms(timeout_s=60.0)), *ticks)
+    assert shown_status(state) == shown

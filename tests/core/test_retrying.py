@@ -7,6 +7,7 @@ from flownb.core.outstanding import is_quiet, outstanding
 from flownb.core.state import Delivery, Ended, Outcome, Timer, Tries
 from flownb.core.ticks import (
     Ask,
+    Await,
     CancelRequested,
     HoldChanged,
     QuietNoticed,
@@ -482,3 +483,20 @@ def test_a_woken_delivery_that_fails_is_not_woken_any_more():
     assert starts(commands) == [(2, 2, 2)]
     assert not any(isinstance(c, WakeStep) for c in commands)
     assert Ended(1, Outcome("slept")) in list(commands[0].delivery.ledger.did)
+
+
+def test_a_handler_that_wakes_another_step_hands_its_budget_on():
+    """R3.38: what it sent is one of the causes of what the woken step does from then on."""
+    flow = spec(
+        step("begin", "Start", fans=("A", "X")),
+        step("work", "A"),
+        step("waits", "X", waits=True),
+        step("rescue", "Failed", "Row", catches=(), max_recoveries=1),
+    )
+    state, _ = finish(feed(started(flow, at=1.0))[0], "begin", out("A"), out("X"), fan=True)
+    state, _ = feed(state, says(state, "waits", WaitOpened, mark=1, wait=Await("test:Row")))
+    state, _ = fails(state, failed=out("Failed"))
+    state, _ = finish(state, "rescue", out("Row"))
+    assert started_of(state, "waits")[0].tries == Tries(1.0, recovered=((3, 1),))
+    state, _ = fails(state, "waits", failed=out("Failed"))
+    assert (state.status, state.failed_step) == ("failed", 2)

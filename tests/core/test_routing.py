@@ -208,3 +208,21 @@ def test_the_start_may_be_a_question_or_an_end():
     assert [type(c) for c in commands] == [OpenRequest, Publish, StartStep]
     state, commands = feed(replace(first, out=out("Stop", 1)))
     assert (state.status, state.result) == ("completed", out("Stop", 1))
+
+
+def test_an_end_reaches_no_step():
+    """R2.10: not even one that takes any event, or its base."""
+    flow = spec(step("begin", "Start", "Stop"), step("any", EVENT), types=(event("Stop", bases="A"),))
+    state, commands = finish(feed(started(flow))[0], "begin", out("Stop", 1))
+    assert started_steps(commands) == []
+    assert (state.status, state.result) == ("completed", out("Stop", 1))
+
+
+@pytest.mark.parametrize("fan", [True, False])
+def test_all_that_a_step_returns_is_sent_with_its_result(fan):
+    """R2.16, R2.48, R2.12: every element of a list in one tick, in its order; one event alone likewise."""
+    flow = spec(step("begin", "Start", "A", fans="A"), step("work", "A", num_workers=None))
+    outs = tuple(out("A", n) for n in range(3 if fan else 1))
+    state, commands = finish(feed(started(flow))[0], "begin", *outs, fan=fan)
+    assert [c.delivery.out for c in commands] == list(outs)
+    assert (state.steps[0].done, state.seq) == (1, 2)

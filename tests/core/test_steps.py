@@ -45,7 +45,7 @@ def test_a_step_has_so_many_workers_and_the_rest_queues():
 
 
 def test_without_a_limit_nothing_queues():
-    """R3.8: num_workers=None."""
+    """R3.8, R3.3: num_workers=None."""
     state, commands = running(workers=None)
     assert [c.delivery.worker for c in commands] == [0, 1, 2]
     assert len(state.steps[1].queue) == 0
@@ -149,7 +149,7 @@ def test_a_failed_step_fails_the_run_in_one_tick():
 
 
 def test_what_a_step_does_is_in_its_ledger():
-    """R3.46, R3.47: its sends with their content, of writes how many there were; stream writes are published."""
+    """R3.46, R3.47, R3.52, R3.55, R3.57: sends and values with content and attempt, of writes how many there were."""
     state, _ = running()
     state, commands = feed(state, says(state, "work", StreamWritten, out=out("A", "shown")))
     assert commands == (Publish("event", out("A", "shown"), 1, {}, 2),)

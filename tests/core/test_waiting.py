@@ -158,7 +158,7 @@ def test_a_question_may_be_disposed_of():
 
 
 def test_what_is_closed_already_is_ignored():
-    """R3.19, R4.48: a second answer, a timer of the past, a withdrawal of what is over."""
+    """R3.19, R4.48, R4.53: a second answer, a timer of the past, a withdrawal of what is over."""
     state, _ = waits(running(), Ask(out("Ask")))
     state, _ = feed(state, RequestAnswered(1.0, 1, out("Reply")))
     late = (
@@ -269,7 +269,7 @@ def test_a_wait_may_be_withdrawn_while_the_code_runs_or_is_due():
 
 
 def test_a_step_that_ends_with_open_waits_withdraws_them():
-    """R4.41: a question that was asked closes with its delivery; one that ends while due leaves no trace."""
+    """R4.41, R4.74, R4.75: an asked question closes with its delivery; one that ends while due leaves no trace."""
     state, _ = waits(running(2), Ask(out("Ask")), mark=1)
     state, _ = waits(state, Sleep(10.0), mark=2)
     ended, commands = finish(state, "work", n=0)
@@ -409,3 +409,17 @@ def test_a_step_that_took_a_late_worker_is_no_trouble():
     assert (list(work(state).front), list(work(state).again)) == ([], [3])
     late, _ = feed(state, StepFinished(2.0, "work", 3, 1))
     assert late.ignored == 1
+
+
+def test_the_end_of_a_question_moves_a_waiting_run():
+    """R4.76, R5.33: its branch hears of it; if nothing comes of that, the run is quiet anew."""
+    state, _ = feed(asked(TOLD), QuietNoticed(1.0))
+    assert state.status == "waiting"
+    state, commands = feed(state, RequestDisposed(2.0, 1, closed=out("Closed")))
+    assert [type(c) for c in commands] == [CloseRequest, StartStep]
+    assert state.status == "running"
+    paired = spec(step("begin", "Start", "Ask"), step("told", slots=("Closed", "X")), types=(ASK,))
+    state, _ = feed(asked(paired), QuietNoticed(1.0))
+    state, commands = feed(state, RequestDisposed(2.0, 1, closed=out("Closed")))
+    assert commands == (CloseRequest(1, "disposed"),)
+    assert is_quiet(state)
