@@ -15,6 +15,7 @@ from functools import cache
 from multiprocessing import ProcessError
 from multiprocessing.connection import Listener
 from typing import TYPE_CHECKING, Any
+from weakref import WeakValueDictionary
 
 import msgspec
 
@@ -23,6 +24,9 @@ from flownb.runtime.remote import Home, Said, Told
 
 if TYPE_CHECKING:
     from multiprocessing.connection import Connection
+
+#: How long the engine waits for what a lost process said before it was lost.
+LAST_WORDS_S = 0.5
 
 _log = logging.getLogger("flownb")
 _decode = msgspec.msgpack.Decoder(Told).decode
@@ -36,6 +40,16 @@ class Hearing:
         self._n = 0
         self._closed = False
         self._lock = threading.Lock()
+        #: The process that it came from hung up.
+        self._is_silent = threading.Event()
+
+    def hang_up(self) -> None:
+        """Its process says nothing more."""
+        self._is_silent.set()
+
+    def wait_for_last_words(self) -> None:
+        """Its process was lost: what it said before may still be on the way."""
+        self._is_silent.wait(LAST_WORDS_S)
 
     def take(self, n: int, said: Said) -> None:
         """The n-th thing; out of its turn it is left for the end."""
@@ -96,15 +110,19 @@ class Channel:
             threading.Thread(target=self._listen, args=(line,), name="flownb-channel", daemon=True).start()
 
     def _listen(self, line: Connection[Any, Any]) -> None:
+        heard: WeakValueDictionary[str, Hearing] = WeakValueDictionary()
         with line:
             while True:
                 try:
                     told = _decode(line.recv_bytes())
                 except (EOFError, OSError, msgspec.DecodeError):
-                    return
+                    break
                 hearing = self._hearings.get(told.call)
                 if hearing is not None:
+                    heard[told.call] = hearing
                     hearing.take(told.n, told.said)
+        for hearing in heard.values():
+            hearing.hang_up()
 
 
 _making = threading.Lock()

@@ -211,6 +211,8 @@ class _Flight:
             remote.begun_here.pop(key, None)
 
         def over(future: Future[Back]) -> None:
+            if not future.cancelled() and future.exception() is not None:
+                hearing.wait_for_last_words()
             close()
             self._over(future, hearing)
 
