@@ -664,12 +664,14 @@ def test_the_first_success_wins_and_the_others_are_cancelled():
 
     async def work(ev: Begin, ctx: Context) -> StopEvent:
         winner = await ctx.first([ctx.run(inner, no=i) for i in range(3)])
-        await ctx.sleep(0.05)
+        await ctx.wait_for_event(Shown)
         return StopEvent(result=winner)
 
     run = parent(work).run(run_id="race")
+    wait_until(lambda: run._runner.state.side.waiters.n == 1)
+    wait_until(lambda: [c.status for c in run.children.values()] == ["failed", "cancelled", "completed"])
+    run.send_event(Shown(no=1))
     assert run.result(20) == 2
-    assert [c.status for c in run.children.values()] == ["failed", "cancelled", "completed"]
 
 
 def test_a_plain_step_takes_the_first_too():

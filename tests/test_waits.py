@@ -473,6 +473,27 @@ def test_a_wait_takes_what_meets_every_requirement(requires: dict[str, Any], sen
         run.cancel().result(20)
 
 
+@pytest.mark.parametrize("older", [{"no": 1}, {}, {"no": 1, "tags": []}], ids=str)
+def test_of_waits_of_a_step_that_an_event_fits_the_oldest_takes_it(older: dict[str, Any]):
+    """R4.31: however many fields each requires."""
+
+    async def work(ev: Item, ctx: Context) -> Done:
+        if ev.no:
+            await ctx.sleep(0.02 * ev.no)
+        needs = [older, {}, {"no": 1}, {"tags": []}][ev.no]
+        await ctx.wait_for_event(Ping, requirements=needs)
+        return Done(got=ev.no)
+
+    run = in_each(work, 4).run()
+    wait_until(lambda: waiting(run, 4))
+    for left in (3, 2, 1):
+        run.send_event(Ping(no=1)).result(20)
+        wait_until(lambda: waiting(run, left))  # noqa: B023 - used at once
+        assert [w.delivery for w in run._runner.state.side.waiters.values()] == [5, 4, 3][:left][::-1]
+    run.send_event(Ping(no=1))
+    assert run.result(20) == [0, 1, 2, 3]
+
+
 def test_a_wait_for_the_exact_type_comes_before_an_older_one_for_its_base():
     """R4.32, R4.31: the base's wait gets what no exact one takes."""
 

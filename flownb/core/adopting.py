@@ -25,7 +25,7 @@ def homeless(state: RunState, spec: Spec) -> list[str]:
     """
     sources = {join.source for join in state.joins.values()}
     paired = {*state.side.sets, *(name.partition(" ")[2] for join in state.joins.values() for name in join.sets)}
-    found = []
+    found: list[str] = []
     for i, (old, step) in enumerate(zip(state.spec.steps, state.steps, strict=True)):
         place = spec.index.get(old.name)
         if place is None:

@@ -38,7 +38,8 @@ def collect(draft: Draft, path: Path, gathering: tuple[int, ...], out: Out) -> b
     owned = draft.spec.joins[join.source]
     if not any(i in owned for i in gathering) and not any(t.step in gathering for t in join.targets):
         return False
-    got, targets, is_full = join.got, [], False
+    got, is_full = join.got, False
+    targets: list[Gathering] = []
     left = len(gathering)
     for target in join.targets:
         if target.step not in gathering:
