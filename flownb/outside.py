@@ -47,7 +47,7 @@ def send(runner: Runner, ev: Event, step: str | None, key: str | None) -> Pendin
         owner, request = opened
         answer_request(owner, request, copied(ev), None, {}, "event")
         return owner.until("the answer's admission", lambda: request.id not in owner.state.requests)
-    if step is None and _keeps(runner, ev) and _kept(runner) >= MAILBOX_LIMIT:
+    if _keeps(runner, ev, step) and _kept(runner) >= MAILBOX_LIMIT:
         raise MailboxFull(f"Run {runner.run_id!r} keeps {MAILBOX_LIMIT:,} events that nobody takes, and no more.")
     now = runner.clock.now()
     out = runner.checked(out_of(copied(ev), runner.definition, now))
@@ -56,10 +56,12 @@ def send(runner: Runner, ev: Event, step: str | None, key: str | None) -> Pendin
     return runner.until("the event's admission", lambda: tick not in runner.inbox)
 
 
-def _keeps(runner: Runner, ev: Event) -> bool:
-    """Whether an outside event would go to the mailbox: no step takes it now (R2.30)."""
+def _keeps(runner: Runner, ev: Event, step: str | None) -> bool:
+    """Whether an outside event would go to the mailbox: no step takes it now (R2.30), or not the one it is for."""
     key, role, bases = type(ev).__flownb_kind__
-    return role not in ("stop", "request") and not takers(runner.state.spec, key, role, bases)
+    spec = runner.state.spec
+    found = takers(spec, key, role, bases)
+    return role not in ("stop", "request") and not (found if step is None else spec.index[step] in found)
 
 
 def _kept(runner: Runner) -> int:

@@ -39,7 +39,7 @@ class AnswerPolicy:
         try:
             answer = self._prepared(runner, opened)
             if answer is not NONE:
-                runner.host.soon(self._give, runner, opened, answer)
+                self._give(runner, opened, answer)  # at once: the run is not quiet in between
             elif self._handler is not None:
                 self._ask(runner, opened, self._handler)
             else:
