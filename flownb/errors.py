@@ -5,6 +5,8 @@ Fields stand on the exception, so that tests and the panel read `err.step`, neve
 
 from __future__ import annotations
 
+import os
+import sys
 from collections.abc import Sequence
 from typing import Any
 
@@ -201,6 +203,15 @@ class AnswerInvalid(RequestError, ValueError):
 class AttemptOver(BaseException):
     """The step's attempt is over: nothing that it still does counts. Not an `Exception`, so that code that catches
     everything lets it through."""
+
+
+def caller_level() -> int:
+    """The `stacklevel` of a warning that is to point at the caller's line, however deep in the package it is given."""
+    here = f"{os.path.dirname(__file__)}{os.sep}"
+    frame, level = sys._getframe(1), 1
+    while frame.f_back is not None and frame.f_code.co_filename.startswith(here):
+        frame, level = frame.f_back, level + 1
+    return level
 
 
 def near(name: str, known: Sequence[str], introduction: str) -> str:

@@ -17,6 +17,7 @@ from flownb.core.state import Child
 from flownb.core.ticks import GateReason, Parent, RunForked, RunOpened, RunStarted, Terms
 from flownb.defaults import options
 from flownb.definition import Definition, Policies
+from flownb.errors import caller_level
 from flownb.events import StartEvent
 from flownb.policy import AnswerPolicy, Notice
 from flownb.run import Run, room
@@ -111,7 +112,7 @@ class Launcher(Generic[R]):
                     warnings.warn(
                         f"Run {resumed.run_id!r} goes on from an unfinished one, so its start event is not used.",
                         UserWarning,
-                        stacklevel=3,
+                        stacklevel=caller_level(),
                     )
                 return resumed
         definition = workflow.definition

@@ -6,7 +6,7 @@ import warnings
 from pathlib import Path
 from typing import Any, Literal
 
-from flownb.errors import WorkflowConfigurationError
+from flownb.errors import WorkflowConfigurationError, caller_level
 from flownb.events import newest
 from flownb.runtime.commit import Committer
 from flownb.runtime.host import in_kernel
@@ -99,7 +99,7 @@ def store_for(wish: Any) -> Store | None:
     try:
         return _cached(str(_default_place()), "live")
     except WorkflowConfigurationError as error:  # a read-only folder, say: the run is worth more than its record
-        warnings.warn(f"Runs are kept in memory only: {error}", stacklevel=5)
+        warnings.warn(f"Runs are kept in memory only: {error}", stacklevel=caller_level())
         return None
 
 

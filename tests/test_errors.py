@@ -2,6 +2,7 @@
 
 import copy
 import inspect
+import os
 import pickle
 from typing import Any
 
@@ -85,3 +86,26 @@ def test_near_misses_are_suggested_else_all_are_listed():
     assert near("fid", ["find", "sort"], "There are") == "Did you mean 'find'?"
     assert near("zzz", ["find", "sort"], "There are") == "There are find, sort."
     assert near("zzz", [], "There are") == "There are none."
+
+
+def test_a_warning_of_a_definition_points_at_the_users_line(recwarn: pytest.WarningsRecorder):
+    """Whatever stands between: `run`, `with_options(...).run`, `validate`."""
+    from flownb import Event, StartEvent, StopEvent, Workflow
+
+    class Lost(Event):
+        pass
+
+    for begin in ("run", "options", "validate"):
+        flow = Workflow("warned")
+
+        @flow.step
+        async def work(ev: StartEvent) -> Lost | StopEvent:
+            return StopEvent()
+
+        if begin == "run":
+            flow.run().result(20)
+        elif begin == "options":
+            flow.with_options(timeout=5).run().result(20)
+        else:
+            flow.validate()
+    assert [os.path.basename(each.filename) for each in recwarn] == ["test_errors.py"] * 3

@@ -16,7 +16,7 @@ from flownb.definition.hints import meaning
 from flownb.definition.options import StepOptions
 from flownb.definition.recovery import on_error_of, recovery_faults
 from flownb.definition.steps import Step, answers_of, asks_people, waits_for_events
-from flownb.errors import WorkflowValidationError
+from flownb.errors import WorkflowValidationError, caller_level
 from flownb.events import (
     Event,
     InputRequiredEvent,
@@ -121,7 +121,7 @@ def define(
     if check and not faults:
         faults, said = graph_faults(spec, skip, [step.options.skip_graph_checks for step in steps])
         for text in said if not faults else ():
-            warnings.warn(f"Workflow {name!r}: {text}", stacklevel=4)
+            warnings.warn(f"Workflow {name!r}: {text}", stacklevel=caller_level())
     if faults:
         raise WorkflowValidationError(name, [*faults, *notes()])
     return Definition(spec, tuple(steps), classes, start, policies)
