@@ -1,6 +1,7 @@
 """Waits of steps: for events, sleeps, several at once; who gets an event; what a restart leaves of them."""
 
 import asyncio
+import threading
 import time
 from typing import Any
 
@@ -320,6 +321,26 @@ def test_a_wait_that_is_given_up_takes_no_event(how: str):
     assert run.result(20) == 9
 
 
+@pytest.mark.parametrize("kind", ["event", "sleep"])
+def test_a_wait_that_was_given_up_is_given_up_again_after_a_restart(kind: str):
+    """R4.28, R3.50: it had no outcome that could be given back."""
+
+    async def work(ev: Begin, ctx: Context) -> StopEvent:
+        said = "it came"
+        try:
+            await asyncio.wait_for(ctx.wait_for_event(Ping) if kind == "event" else ctx.sleep(60), 0.02)
+        except TimeoutError:
+            said = "given up"
+        await ctx.wait_for_event(Shown)
+        return StopEvent(result=said)
+
+    run = one(work).run()
+    wait_until(lambda: kinds(run).count("WaitOpened") == 2)
+    restart(run)
+    run.send_event(Shown())
+    assert run.result(10) == "given up"
+
+
 async def _wait(pending: Any) -> Any:
     return await pending
 
@@ -419,6 +440,38 @@ def test_a_delivery_waits_while_it_has_an_open_wait_whatever_its_code_does():
         assert await run == 3
 
     asyncio.run(main())
+
+
+@pytest.mark.parametrize("kind", ["async", "plain"])
+def test_what_comes_before_a_second_attempt_reaches_the_wait_is_not_lost(kind: str):
+    """R3.48, R4.26: the wait of the first attempt is open still, and ends while the second one works before it."""
+    second, go = threading.Event(), threading.Event()
+    attempts: list[int] = []
+
+    async def wait_async(ev: Begin, ctx: Context) -> StopEvent:
+        attempts.append(1)
+        if len(attempts) == 1:
+            ctx.wait_for_event(Ping)
+            raise ValueError("after it began to wait")
+        second.set()
+        await until(go.is_set)
+        return StopEvent(result=(await ctx.wait_for_event(Ping)).no)
+
+    def wait_plain(ev: Begin, ctx: Context) -> StopEvent:
+        attempts.append(1)
+        if len(attempts) == 1:
+            ctx.wait_for_event(Ping)
+            raise ValueError("after it began to wait")
+        second.set()
+        assert go.wait(10)
+        return StopEvent(result=ctx.wait_for_event(Ping).result().no)
+
+    retried = retry_policy(wait=wait_fixed(0), stop=stop_after_attempt(2))
+    run = one(wait_async if kind == "async" else wait_plain, retry_policy=retried).run()
+    wait_until(second.is_set)
+    run.send_event(Ping(no=7)).result(10)
+    go.set()
+    assert run.result(10) == 7
 
 
 # -- who gets an event

@@ -10,6 +10,7 @@ from flownb.core.state import RunState, Timer
 from flownb.core.ticks import (
     BreakpointHit,
     DefinitionAdopted,
+    EventArrived,
     GateClosed,
     GateOpened,
     RequestAnswered,
@@ -169,8 +170,16 @@ def _after_value(runner: Runner, before: RunState, tick: ValueRecorded, state: R
 
 def _after_wait(runner: Runner, before: RunState, tick: WaitOpened, state: RunState) -> None:
     worker = runner.workers.get(tick.delivery)
-    if worker is not None and worker.deadline is not None:
+    if worker is None or worker.delivery.start != tick.start:
+        return
+    # The step's own thread may have been slower than a wake for another of its waits.
+    worker.holds_slot = tick.delivery in state.steps[worker.delivery.step].active
+    if worker.deadline is not None:
         worker.count()
+
+
+def _after_arrival(runner: Runner, before: RunState, tick: EventArrived, state: RunState) -> None:
+    runner.has_arrived(tick)
 
 
 def _after_answer(runner: Runner, before: RunState, tick: RequestAnswered | TimerFired, state: RunState) -> None:
@@ -200,6 +209,7 @@ def _after_adoption(runner: Runner, before: RunState, tick: DefinitionAdopted, s
 
 
 AFTER: dict[type[Tick], Callable[[Runner, RunState, Any, RunState], None]] = {
+    EventArrived: _after_arrival,
     StateWritten: _after_write,
     ValueRecorded: _after_value,
     WaitOpened: _after_wait,

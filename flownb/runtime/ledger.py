@@ -13,7 +13,7 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from flownb.core.state import Delivery, Did, Ended, Ledger, Outcome
+from flownb.core.state import Delivery, Did, Ended, Ledger, Outcome, Wake
 from flownb.core.values import Out
 from flownb.events import key_of
 
@@ -55,6 +55,8 @@ class Replay:
             outcome = self._outcomes.get(entry.mark)
             identity = identity_of(entry.kind, entry.name, entry.out, entry.requires)
             self.children = max(self.children, entry.number)
+            if outcome is not None and outcome.how == "cancelled" and entry.kind != "child":
+                return  # its code gave it up: there is no outcome to give back, so it is opened anew
             if outcome is not None and (
                 outcome.how == "superseded" or (outcome.how in _BAD and entry.attempt < attempt)
             ):
@@ -82,6 +84,14 @@ class Replay:
             return None
         entry = known.pop(0)
         return entry, self._outcomes.get(entry.mark)
+
+    def note(self, wake: Wake) -> None:
+        """A wait ended after this start began."""
+        self._outcomes[wake.mark] = wake.outcome
+
+    def outcome(self, mark: int) -> Outcome | None:
+        """How a wait ended, None while it is open."""
+        return self._outcomes.get(mark)
 
     def child_number(self, identity: Hashable) -> tuple[int, int]:
         """The number of a child that this start begins, and which try of it this is."""

@@ -24,6 +24,7 @@ from flownb.core.reduce import reduce
 from flownb.core.state import ENDED, Child, RunState
 from flownb.core.ticks import (
     AnyTick,
+    EventArrived,
     GateClosed,
     GateOpened,
     GateReason,
@@ -103,6 +104,7 @@ class Runner:
         "_starts",
         "_user",
         "adopting",
+        "arriving",
         "batch",
         "blocked",
         "children",
@@ -207,6 +209,8 @@ class Runner:
         self.executors: Mapping[str, Any] = {}
         #: The definition that it takes with the tick that says so.
         self.adopting: Definition | None = None
+        #: Handles of events from outside that are on their way, by the identity of what they carry.
+        self.arriving: dict[int, Pending[None]] = {}
         #: The number of the last hold.
         self.holds = 0
         #: Ticks that came after the end.
@@ -416,6 +420,8 @@ class Runner:
             if state.status not in _DRIVEN:
                 if state.status in ENDED:
                     self.late += 1
+                    if type(came) is EventArrived:
+                        self.has_arrived(came)
                     continue
                 if not isinstance(came, (RunOpened, RunForked)):  # suspended: the next driver takes it
                     self._put_back(came)
@@ -597,6 +603,12 @@ class Runner:
             self.holds = max((self.holds, *self.state.side.holds)) + 1
             return self.holds
 
+    def has_arrived(self, tick: EventArrived) -> None:
+        """An event from outside is admitted, or comes too late: its sender's handle ends."""
+        handle = self.arriving.pop(id(tick.out), None)
+        if handle is not None:
+            handle.resolve(None)
+
     def until(self, what: str, is_there: Callable[[], bool]) -> Pending[None]:
         """A handle that ends after the first turn after which something is so, or the run is over or not driven; at
         once if it is so now. Asked on the loop's thread."""
@@ -720,6 +732,9 @@ class Runner:
         for handle in self.timers.values():
             handle.cancel()
         self.timers.clear()
+        arriving, self.arriving = self.arriving, {}
+        for sent in arriving.values():
+            sent.resolve(None)
         workers, self.workers = self.workers, {}
         for worker in workers.values():
             worker.stop()

@@ -278,7 +278,7 @@ class Worker:
             self.deadline.stop()
             self.runner.timed.discard(self)
         for pending in (*(self.marks or {}).values(), *(self.recording or ()), *(self.guarded or ())):
-            pending.reject(AttemptOver(f"The attempt of step {self.step.name!r} is over."))
+            pending.reject(self._over())
         if self.cancel_call is not None:
             self.cancel_call()
         if not self.runner.host.is_lost():
@@ -346,7 +346,15 @@ class Worker:
             pending.resolve(outcome)
             return entry.mark, pending
         pending = self._handle(entry.mark, what, wait)
-        self._put_wait(entry.mark, wait)
+        # `wake` notes an outcome before it looks for the handle: whichever comes first, one of the two finds it.
+        outcome = self.replay.outcome(entry.mark) if self.replay is not None else None
+        if outcome is None:
+            self._put_wait(entry.mark, wait)
+        else:
+            if self.marks:
+                self.marks.pop(entry.mark, None)
+            self._forget_question(entry.mark)
+            pending.resolve(outcome)
         return entry.mark, pending
 
     def _handle(self, mark: int, what: str, wait: AnyWait) -> Pending[Any]:
@@ -356,6 +364,7 @@ class Worker:
         if self.marks is None:
             self.marks = {}
         self.marks[mark] = pending
+        self._end_if_over(pending)
         if isinstance(wait, Ask):
             self.asked = {**(self.asked or {}), mark: what}
         return pending
@@ -396,6 +405,8 @@ class Worker:
         if self.deadline is not None:
             self.count()
         for wake in wakes:
+            if self.replay is not None:  # its code may not have come to that wait again yet
+                self.replay.note(wake)
             pending = self.marks.pop(wake.mark, None) if self.marks else None
             if pending is not None:
                 self._forget_question(wake.mark)
@@ -421,6 +432,7 @@ class Worker:
             if self.recording is None:
                 self.recording = []
             self.recording.append(pending)
+            self._end_if_over(pending)
             runner.post(ValueRecorded(runner.clock.now(), self.step.name, d.id, d.start, name, out))
         return pending
 
@@ -431,7 +443,16 @@ class Worker:
         guarded = self.guarded
         guarded.add(pending)
         pending.on_end(lambda: guarded.discard(pending))
+        self._end_if_over(pending)
         return pending
+
+    def _end_if_over(self, pending: Pending[Any]) -> None:
+        """`stop`, on the loop's thread, may have looked just before a plain step's thread kept this handle."""
+        if self.fenced:
+            pending.reject(self._over())
+
+    def _over(self) -> AttemptOver:
+        return AttemptOver(f"The attempt of step {self.step.name!r} is over.")
 
     def was_recorded(self) -> None:
         """The oldest value on its way is in the journal."""

@@ -12,7 +12,7 @@ import pytest
 from flownb import Context, Event, StartEvent, StopEvent, Workflow, step
 from flownb.core.ticks import StepFailed
 from flownb.errors import AttemptOver, StepFailure, WorkflowCancelledByUser, WorkflowRuntimeError
-from flownb.runtime.worker import SHUTDOWN_S
+from flownb.runtime.worker import SHUTDOWN_S, Worker
 from tests.polling import until, wait_until
 from tests.runtime.flows import Forever
 
@@ -497,3 +497,33 @@ def test_prints_go_to_the_log_of_their_step():
     assert sorted(run.logs("join").splitlines()) == ["inner", "thread"]
     assert run.logs("nobody") == ""
     assert run.logs().startswith("[split]\nsplitting\n\n[work]\n")
+
+
+def test_a_wait_that_a_plain_step_opens_while_its_attempt_ends_is_over_at_once(monkeypatch: pytest.MonkeyPatch):
+    """R3.20: its thread would block for ever on a handle that nobody ends."""
+    checked: list[Worker] = []
+    ended: list[BaseException] = []
+    flush = Worker.flush
+
+    def flush_late(worker: Worker) -> None:  # between the look at the fence and the new handle
+        checked.append(worker)
+        wait_until(lambda: worker.fenced)
+        flush(worker)
+
+    monkeypatch.setattr(Worker, "flush", flush_late)
+    flow = Workflow[None]("late")
+
+    @flow.step
+    def ask(ev: Begin, ctx: Context) -> StopEvent:
+        try:
+            ctx.wait_for_event(Row).result()
+        except BaseException as error:
+            ended.append(error)
+            raise
+        return StopEvent()
+
+    run = flow.run()
+    wait_until(lambda: checked)
+    run.cancel()
+    wait_until(lambda: ended)
+    assert isinstance(ended[0], AttemptOver)
