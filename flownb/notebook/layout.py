@@ -183,7 +183,7 @@ _cache: OrderedDict[Graph, Future[Layout | None]] = OrderedDict()
 _cache_lock = threading.Lock()
 
 
-def lay_out(graph: Graph, *, limit_s: float = 5.0) -> Layout | None:
+def lay_out(graph: Graph, *, limit_s: float = 12.0) -> Layout | None:
     """Coordinates for `graph`, from the process-wide cache when an equal graph was laid out before.
 
     Callable from any thread; threads that ask for the same graph at once share one layout. It blocks: the first call of
@@ -191,7 +191,7 @@ def lay_out(graph: Graph, *, limit_s: float = 5.0) -> Layout | None:
 
     Args:
         graph: What to draw. Its hash alone is no key: edges seen at run time are not in the definition's hash.
-        limit_s: Seconds for both directions together.
+        limit_s: Seconds for both directions together: ten times what a first call takes, for a machine that is busy.
 
     Returns:
         None if there was not enough time, or if no engine could do it (the reason is logged). Asking again tries again.
