@@ -123,7 +123,8 @@ def block_until_over(run: Run[Any], timeout: float | None) -> None:
         while not run.is_done():
             left = HEARTBEAT_S if end is None else min(HEARTBEAT_S, end - time.monotonic())
             if left <= 0:
-                raise TimeoutError(f"Run {run.run_id!r} was not over after {timeout} s; it goes on.")
+                rest = "it is suspended, and only flow.resume(run_id) moves it" if runner.suspended else "it goes on"
+                raise TimeoutError(f"Run {run.run_id!r} was not over after {timeout} s; {rest}.")
             try:
                 runner.end.result(left)
             except TimeoutError:

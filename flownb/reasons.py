@@ -54,6 +54,8 @@ def reason_of(state: RunState, now: float, inbox: int = 0, ticks: Sequence[AnyTi
     """
     if is_ended(state):
         return _why_ended(state)
+    if not state.seq:
+        return "It has not begun: its first tick is still to come."
     now = max(now, state.at)
     said = [*_why_closed(state, inbox, ticks), *_doing(state, now), *_waiting(state)]
     return " ".join(said) or f"Nothing moves: {why_stalled(state)}."

@@ -99,6 +99,11 @@ def test_each_state_has_its_words(name: str):
     assert reason_of(state, 100.0, inbox=3) == words
 
 
+def test_a_run_before_its_first_tick_has_not_begun():
+    """R5.39: `flow.debug()` in a coroutine gives the run before its loop takes the first tick."""
+    assert reason_of(RunState(PLAIN, play().head), 100.0) == "It has not begun: its first tick is still to come."
+
+
 def test_what_runs_longest_is_pointed_at():
     """The oldest start of those that run."""
     state = fanned(2)

@@ -112,6 +112,15 @@ def test_result_with_a_limit_leaves_the_run_alone():
     run.cancel().result(20)
 
 
+def test_result_with_a_limit_says_that_a_suspended_run_does_not_go_on():
+    """R5.53: only a resume moves it."""
+    run = Forever().run()
+    run.suspend(0).result(20)
+    with pytest.raises(TimeoutError, match=r"over after 0\.05 s; it is suspended, and only flow\.resume\(run_id\)"):
+        run.result(0.05)
+    Forever().resume(run.run_id).cancel().result(20)
+
+
 def test_a_cancelled_run_says_who_and_why():
     """R5.49, R5.54, R5.58."""
 

@@ -11,6 +11,8 @@ from flownb.definition.branches import TOP, Branches
 #: Names of checks that `skip_graph_checks=` takes, of a workflow and of a step.
 CHECKS = ("reachability", "terminal_event", "dead_end", "unproduced", "unconsumed", "join", "failure", "subclasses")
 
+_MEND_FAILURE = 'Give the steps that may fail on_error="continue", or write `@catch_error` above the one that takes it.'
+
 
 def graph_faults(
     spec: Spec, skip: Iterable[str] = (), skips: Sequence[Iterable[str]] = ()
@@ -31,6 +33,7 @@ def graph_faults(
     if "terminal_event" not in skipped and not any(types[key].role == "stop" for key in produced):
         faults.append("no step returns a StopEvent, so no run could end. Hint one: `-> StopEvent`.")
     reached = _reached(spec, produced)
+    failures = {key for key, event in types.items() if event.role == "failure"}
     for i, step in enumerate(spec.steps):
         if step.on_cancel:
             continue
@@ -39,16 +42,14 @@ def graph_faults(
         if i not in reached:
             if "reachability" not in left_out[i]:
                 mend = "Return it somewhere, or name it in accepts=[...] if it comes from outside."
-                if any(types[key].role == "failure" for key in missing):
-                    mend = (
-                        'Give the steps that may fail on_error="continue", or write `@catch_error` above the one that '
-                        "takes it."
-                    )
+                if failures.intersection(missing):
+                    mend = _MEND_FAILURE
                 faults.append(
                     f"step {step.name!r} is never reached: no step that runs before it returns {names}. {mend}"
                 )
         elif missing and "unproduced" not in left_out[i]:
-            warnings.append(f"step {step.name!r} takes {names}, which no step returns.")
+            mend = f" {_MEND_FAILURE}" if failures.intersection(missing) else ""
+            warnings.append(f"step {step.name!r} takes {names}, which no step returns.{mend}")
     for i, step in enumerate(spec.steps):
         for key in (*step.returns, *step.fans):
             event = types[key]

@@ -333,5 +333,6 @@ def test_a_step_that_takes_failures_that_nobody_sends_is_never_reached():
 
     both.__name__ = "handle"
     flow.step(both)
-    with pytest.warns(UserWarning, match=r"step 'handle' takes StepFailedEvent, which no step returns\."):
+    said = r"step 'handle' takes StepFailedEvent, which no step returns\. Give the steps that may fail on_error="
+    with pytest.warns(UserWarning, match=said):
         flow.validate()
