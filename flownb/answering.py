@@ -267,7 +267,10 @@ def validated(kind: Any, answer: Any, fields: dict[str, Any]) -> Any:
             _refuse_unknown(kind, given)
             return kind.model_validate(given)
         if fields:
-            raise AnswerInvalid(f"This question takes one value of {kind!r}, not the fields {', '.join(fields)}.")
+            named = kind.__name__ if isinstance(kind, type) else repr(kind)
+            raise AnswerInvalid(
+                f"This question takes one value of {named}, no fields ({', '.join(fields)}): write run.answer(value)."
+            )
         return TypeAdapter(
             kind, config=None if _has_config(kind) else ConfigDict(arbitrary_types_allowed=True)
         ).validate_python(answer)

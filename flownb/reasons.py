@@ -37,6 +37,9 @@ def why(runner: Runner) -> Reason:
     said = [reason_of(runner.state, runner.clock.now(), len(runner.inbox), runner.ticks)]
     if runner.state.gate:
         said += [f"Step {step} stands still at {what}." for step, what in standing_still(runner)]
+    if runner.state.requests.n:
+        errors = list(runner.questions.errors.items())
+        said += [f"For request {n}: {error}" for n, error in errors if runner.state.requests.get(n) is not None]
     if runner.state.side.children.n:
         children = list((runner.children or {}).values())
         said += [f"Child {child.run_id}: {why(child)}" for child in children if child.state.status == "waiting"]

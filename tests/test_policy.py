@@ -133,6 +133,17 @@ def test_a_handler_that_raises_leaves_the_question_open(error: BaseException, ki
     assert run.result(20) == [True]
 
 
+def test_an_answer_given_ahead_that_does_not_fit_is_a_reason_while_the_question_is_open():
+    """R4.64, R4.65, R5.39: else a run in a script would wait without a word of why its answer was not taken."""
+    run = asks().with_options(answers={Approve: 5}).run(n=1)
+    wait_until(lambda: run.status == "waiting")
+    wait_until(lambda: run._runner.questions.errors)
+    assert "5 is no Verdict" in run.why()
+    run.answer(ok=True)
+    assert run.result(20) == [True]
+    assert "5 is no Verdict" not in run.why()
+
+
 def test_a_person_may_be_faster_than_the_handler():
     async def main() -> None:
         go = asyncio.Event()
