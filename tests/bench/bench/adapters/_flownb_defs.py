@@ -105,6 +105,24 @@ class Ask(Workflow[int]):
         return StopEvent(result=reply.value)
 
 
+class Hold(Workflow[int]):
+    """A join that gets all but one of its events; the branch of -1 waits for a person."""
+
+    @step
+    async def emit(self, ev: Spread) -> list[Work]:
+        return [Work(i=i) for i in range(-1, ev.m)]
+
+    @step(num_workers=4)
+    async def work(self, ctx: Context, ev: Work) -> Done:
+        if ev.i < 0:
+            await ctx.ask(Question())
+        return Done(i=ev.i)
+
+    @step
+    async def collect(self, events: list[Done]) -> StopEvent:
+        return StopEvent(result=len(events))
+
+
 class Load(StartEvent):
     obj: Any
     n: int

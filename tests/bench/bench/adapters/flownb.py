@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
+import json
 import sys
 from pathlib import Path
 from typing import Any
 
-from bench.adapters.base import Adapter
+from bench.adapters.base import Adapter, db_bytes
 
 CHECKOUT = Path(__file__).resolve().parents[4]
 
@@ -16,14 +18,13 @@ class Flownb(Adapter):
     name = "flownb"
     dist = "flownb"
     module = "flownb"
-    unsupported = {
-        "snapshot_prepare": "flownb has no snapshots yet",
-        "checkpointed_chain": "not written yet",
-        "fold_prepare": "not written yet",
-    }
+    checkpoint_modes = ("journal-sqlite",)
     notes = {
         "W2": "a step returns list[Work]; the collector takes list[Done]",
         "W4": "await ctx.ask in the step; run.answer from outside",
+        "W5": "M of M+1 branches of a list join are in, the last one asks a person; a load resumes a run of its own",
+        "W5c": "a journal in SQLite, committed before anything follows from it",
+        "W8": "flownb.core.reduce.fold over run.debug.ticks",
     }
 
     @classmethod
@@ -35,10 +36,13 @@ class Flownb(Adapter):
             sys.path.insert(0, str(CHECKOUT))
         from bench.adapters import _flownb_defs as defs
 
+        self.scratch = scratch
+        self.files = itertools.count(1)
         self.chain_flow = defs.Chain()
         self.fan_flow = defs.Fan()
         self.five_flow = defs.Five()
         self.ask_flow = defs.Ask()
+        self.hold_flow = defs.Hold()
         self.payload_flow = defs.Payload()
 
     async def chain(self, n: int) -> int:
@@ -62,5 +66,45 @@ class Flownb(Adapter):
             run.answer(value=1)
         return sum(await asyncio.gather(*token))
 
+    async def snapshot_prepare(self, m: int) -> Any:
+        run = self.hold_flow.run(m=m)
+        while not run.requests or _collected(run) < m:
+            await asyncio.sleep(0)
+        return run
+
+    async def snapshot_dump(self, token: Any) -> str:
+        return json.dumps(token.snapshot())
+
+    async def snapshot_load(self, data: bytes | str) -> int:
+        run = self.hold_flow.resume(json.loads(data))
+        while not run.requests:
+            await asyncio.sleep(0)
+        return _collected(run)
+
+    async def checkpointed_chain(self, n: int, mode: str) -> int:
+        from flownb import Store
+
+        path = self.scratch / f"flownb{next(self.files)}.db"
+        store = Store(path)
+        assert await self.chain_flow.with_options(store=store).run(n=n) == n
+        size = db_bytes(path)
+        store.close()
+        return size
+
     async def payload(self, obj: Any, n: int) -> Any:
         return await self.payload_flow.run(obj=obj, n=n)
+
+    async def fold_prepare(self, m: int) -> Any:
+        run = self.fan_flow.run(m=m)
+        await run
+        return run.debug.ticks
+
+    def fold(self, token: Any) -> int:
+        from flownb.core.reduce import fold
+
+        return fold(token).seq
+
+
+def _collected(run: Any) -> int:
+    """How many events the run's open join holds."""
+    return sum(len(join.got) for join in run._runner.state.joins.values())
