@@ -128,6 +128,7 @@ def answer_request(
     by: str | None,
     fields: dict[str, Any],
     how: How = "person",
+    key: str = "",
 ) -> None:
     """Check an answer at the door and post it. After that it is certain to be admitted, unless the run ends first.
 
@@ -148,6 +149,8 @@ def answer_request(
     out = runner.checked(out_of(value, runner.definition, 0.0) if decision and value is not None else value_out(value))
     who = options.user if by is None else by
     with runner.questions.door:
+        if key and has_come(runner, key):
+            return
         before = runner.questions.accepted.get(opened.id)
         if before is not None and before.how != "default":
             if alike(without_secrets(before.answer.value), without_secrets(value)):
@@ -161,12 +164,19 @@ def answer_request(
         if closed:
             raise RequestClosed(f"Question {opened.id} of run {runner.run_id!r} is no longer open ({closed}).")
         now = runner.clock.now()
-        runner.questions.accepted[opened.id] = Accepted(out, who, now, how)
+        runner.questions.accepted[opened.id] = Accepted(out, who, now, how, key)
         try:
-            runner.post(RequestAnswered(now, opened.id, out, who, how, decision))
+            runner.post(RequestAnswered(now, opened.id, out, who, how, decision, key))
         except EngineLost:
             del runner.questions.accepted[opened.id]
             raise
+
+
+def has_come(runner: Runner, key: str) -> bool:
+    """Whether something that its sender calls by this key was admitted by a run, or answers it already (R2.33)."""
+    if key in runner.state.side.keys:
+        return True
+    return any(answer.key == key for answer in tuple(runner.questions.accepted.values()))
 
 
 def without_secrets(value: Any) -> Any:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import sys
 import time
+from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +14,7 @@ from flownb.errors import NobodyToAnswer, WrongLoop
 from flownb.runtime.host import has_front_end, in_kernel, kernel_message
 from flownb.runtime.interrupts import interrupts
 from flownb.runtime.pending import tell_loop
+from flownb.runtime.runner import LEAVE_S
 
 if TYPE_CHECKING:
     from flownb.run import Run
@@ -41,6 +43,21 @@ async def until_over(run: Run[Any]) -> None:
         end.forget(tell)
 
 
+async def until_gone(run: Run[Any]) -> None:
+    """Let the coroutines that a run's end cut off tidy up: a moment at most (R2.44)."""
+    gone = run._runner.gone
+    if gone is None or gone.done():
+        return
+    loop = asyncio.get_running_loop()
+    over: asyncio.Future[None] = loop.create_future()
+    tell = partial(tell_loop, loop, over)
+    gone.on_end(tell)
+    try:
+        await asyncio.wait({over}, timeout=LEAVE_S)
+    finally:
+        gone.forget(tell)
+
+
 async def _in_script(run: Run[Any], over: asyncio.Future[None]) -> None:
     """Other code may hold the run and answer it, so this goes on waiting and says once what for (R4.68), unless it was
     told that nobody will (R4.69)."""
@@ -55,19 +72,20 @@ async def _in_script(run: Run[Any], over: asyncio.Future[None]) -> None:
         return
     loop = over.get_loop()
     timers: list[asyncio.TimerHandle] = []
-
-    def look() -> None:
-        if run._runner.state.status == "waiting" and run.requests:
-            run._told_waiting = True
-            print(f"flownb: {run.why()}", file=sys.stderr)
-        else:
-            timers[:] = [loop.call_later(PATIENCE_S, look)]
-
-    timers.append(loop.call_later(PATIENCE_S, look))
+    timers.append(loop.call_later(PATIENCE_S, _say_if_waiting, run, loop, timers))
     try:
         await over
     finally:
         timers[0].cancel()
+
+
+# No function inside the other one: it would name itself, and so keep the run until the collector comes.
+def _say_if_waiting(run: Run[Any], loop: asyncio.AbstractEventLoop, timers: list[asyncio.TimerHandle]) -> None:
+    if run._runner.state.status == "waiting" and run.requests:
+        run._told_waiting = True
+        print(f"flownb: {run.why()}", file=sys.stderr)
+    else:
+        timers[:] = [loop.call_later(PATIENCE_S, _say_if_waiting, run, loop, timers)]
 
 
 async def _in_cell(run: Run[Any], over: asyncio.Future[None]) -> None:
@@ -130,6 +148,9 @@ def block_until_over(run: Run[Any], timeout: float | None) -> None:
             except TimeoutError:
                 if refuses(run, here=in_kernel()):  # a cell that blocks hears no clicks
                     refuse_nobody(run)
+        if runner.gone is not None and not runner.host.is_here():
+            with suppress(TimeoutError):
+                runner.gone.result(LEAVE_S if end is None else min(LEAVE_S, max(0.0, end - time.monotonic())))
     except KeyboardInterrupt:
         if cancels_on_interrupt(run):
             run.cancel("the call was interrupted")

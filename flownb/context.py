@@ -499,6 +499,7 @@ class Context(Generic[S]):
         from uuid import UUID  # few steps ask
 
         worker = self._worker
+        worker.check()
         worker.uuids += 1
         seed = hashlib.sha256(f"{self.task_key}/uuid/{worker.uuids}".encode()).digest()
         return UUID(bytes=seed[:16], version=4)
@@ -509,6 +510,7 @@ class Context(Generic[S]):
         import random  # few steps ask
 
         worker = self._worker
+        worker.check()
         if worker.random is None:
             worker.random = random.Random(hashlib.sha256(f"{self.task_key}/random".encode()).digest())
         return worker.random
@@ -523,6 +525,7 @@ class Hold(AbstractAsyncContextManager[None], AbstractContextManager[None]):
         self._number = 0
 
     def __enter__(self) -> None:
+        self._worker.check()
         runner = self._worker.runner
         self._number = runner.new_hold()
         runner.post(HoldChanged(runner.clock.now(), self._number, self._reason, self._worker.delivery.id))

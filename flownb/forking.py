@@ -201,7 +201,7 @@ def _put_inbox(runner: Runner, base: RunState, inbox: Sequence[AnyTick], later: 
         if isinstance(tick, StateWritten):
             runner.user.put(tick)
         if isinstance(tick, RequestAnswered):
-            runner.questions.accepted[tick.request] = Accepted(tick.answer, tick.by, tick.at, tick.how)
+            runner.questions.accepted[tick.request] = Accepted(tick.answer, tick.by, tick.at, tick.how, tick.key)
         runner.inbox.append(tick)
 
 

@@ -62,6 +62,8 @@ class Settings(Struct, frozen=True):
     on_request: Callable[..., Any] | None = None
 
 
+#: Those of most runs.
+PLAIN = Settings()
 #: What `with_options` takes.
 SETTINGS = Settings.__struct_fields__
 
@@ -121,7 +123,11 @@ class Launcher(Generic[R]):
         store = store_of(workflow, settings)
         same = same_run(store, run_id, definition, first)
         if same is not None:
-            return Run(same, workflow, settings)
+            from flownb.resuming import driven  # it builds on this module
+
+            same.notice_loss()
+            known_run = Run(same, workflow, settings)
+            return known_run if same.ended else driven(known_run)
         clock = settings.clock or _clock
         now = clock.now()
         out = out_of(copied(first), definition, now)
@@ -240,4 +246,4 @@ def _context_for(worker: Worker) -> Context[Any]:
     return Context(worker, worker.step.state_model)
 
 
-__all__ = ["SETTINGS", "Launcher", "Settings"]
+__all__ = ["PLAIN", "SETTINGS", "Launcher", "Settings"]

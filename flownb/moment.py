@@ -67,6 +67,14 @@ class Moment:
         return found
 
     @property
+    def abandoned(self) -> dict[str, list[str]]:
+        """`{step: ["running", "queued", ...]}` of what the end of the run cut off."""
+        found: dict[str, list[str]] = {}
+        for cut in self._state.abandoned:
+            found.setdefault(self._state.spec.steps[cut.step].name, []).append(cut.where)
+        return found
+
+    @property
     def progress(self) -> Progress:
         """How far the run was: `.done` of `.total` deliveries, and as `.label` the step that this tick completed."""
         label = completed(self.tick, self._before, self._state) if self.tick and self._before else ""

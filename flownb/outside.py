@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from contextlib import AbstractAsyncContextManager, AbstractContextManager
+from contextlib import AbstractAsyncContextManager, AbstractContextManager, suppress
 from typing import Any
 
-from flownb.answering import answer_request, answered_by
+from flownb.answering import answer_request, answered_by, family, has_come
+from flownb.core import matching
 from flownb.core.adopting import homeless
 from flownb.core.life import MAILBOX_LIMIT
 from flownb.core.spec import takers
@@ -20,9 +21,10 @@ from flownb.core.ticks import (
     RunSuspended,
     StepsGranted,
 )
+from flownb.core.values import Out
 from flownb.defaults import options
 from flownb.definition import Definition
-from flownb.errors import DefinitionChanged, MailboxFull, WorkflowDone, WorkflowRuntimeError
+from flownb.errors import DefinitionChanged, EngineLost, MailboxFull, WorkflowDone, WorkflowRuntimeError
 from flownb.events import Event
 from flownb.runtime.children import cancel_tick
 from flownb.runtime.copying import copied
@@ -40,41 +42,64 @@ def send(runner: Runner, ev: Event, step: str | None, key: str | None) -> Pendin
             f"Run {runner.run_id!r} is {runner.state.status if runner.ended else 'suspended'}; it takes no more events."
         )
     check_target(runner, ev, step)
-    if key and key in runner.state.side.keys:
+    if key and any(has_come(each, key) for each in family(runner)):
         return over("the event's admission")
     opened = answered_by(runner, ev) if step is None and type(ev).__flownb_kind__.role == "answer" else None
     if opened is not None:
         owner, request = opened
-        answer_request(owner, request, copied(ev), None, {}, "event")
+        answer_request(owner, request, copied(ev), None, {}, "event", key or "")
         return owner.until("the answer's admission", lambda: request.id not in owner.state.requests)
-    if _keeps(runner, ev, step) and _kept(runner) >= MAILBOX_LIMIT:
-        raise MailboxFull(f"Run {runner.run_id!r} keeps {MAILBOX_LIMIT:,} events that nobody takes, and no more.")
     now = runner.clock.now()
     out = runner.checked(out_of(copied(ev), runner.definition, now))
     tick = EventArrived(now, out, step, key or "", options.user)
     handle: Pending[None] = Pending("the event's admission", runner.host.loop)
-    runner.arriving[id(out)] = handle
+    with runner.questions.door:  # of two threads that send the last one that is kept, one is told so
+        if _keeps(runner, out, step) and len(runner.state.mailbox) + len(runner.arriving) >= MAILBOX_LIMIT:
+            raise MailboxFull(f"Run {runner.run_id!r} keeps {MAILBOX_LIMIT:,} events that nobody takes, and no more.")
+        runner.arriving[id(out)] = handle
     runner.post(tick)
     return handle
 
 
-def _keeps(runner: Runner, ev: Event, step: str | None) -> bool:
-    """Whether an outside event would go to the mailbox: no step takes it now (R2.30), or not the one it is for."""
-    key, role, bases = type(ev).__flownb_kind__
+def _keeps(runner: Runner, out: Out, step: str | None) -> bool:
+    """Whether an outside event would go to the mailbox (R2.30): no step takes it now, or not the one it is for, and no
+    waiter does, or another event that is on its way may be there first."""
     spec = runner.state.spec
-    found = takers(spec, key, role, bases)
-    return role not in ("stop", "request") and not (found if step is None else spec.index[step] in found)
-
-
-def _kept(runner: Runner) -> int:
-    """How many outside events wait, in the mailbox or on their way to it."""
-    return len(runner.state.mailbox) + sum(type(tick) is EventArrived for tick in tuple(runner.inbox))
+    found = takers(spec, *type(out.value).__flownb_kind__)
+    only = None if step is None else spec.index[step]
+    if out.role in ("stop", "request") or (found if only is None else only in found):
+        return False
+    return bool(runner.arriving) or not matching.takers(runner.state, out, only)
 
 
 def cancel(runner: Runner, reason: str) -> Pending[None]:
-    """End a run now, or when its `@on_cancel` steps are done."""
-    runner.post(cancel_tick(runner, reason, options.user))
-    return runner.end
+    """End a run now, or when its `@on_cancel` steps are done; one that is suspended is opened for that.
+
+    Returns:
+        A handle that ends when the run is over and its steps are gone, or had the time for it.
+    """
+    by = options.user
+
+    def stop() -> None:
+        resting.discard(runner)
+        runner.reopen()
+        runner.put(cancel_tick(runner, reason, by))
+
+    def over() -> None:
+        try:
+            runner.end.result(0)
+        except BaseException as error:  # nobody can drive it any more
+            gone.reject(error)
+        else:
+            with suppress(EngineLost):
+                runner.host.call(runner.when_gone, gone)
+            if runner.host.is_lost():
+                gone.resolve(None)
+
+    gone: Pending[None] = Pending("the end", runner.host.loop)
+    runner.host.call(stop)
+    runner.end.on_end(over)
+    return gone
 
 
 async def cancel_and_wait(runner: Runner, timeout: float) -> None:

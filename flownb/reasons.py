@@ -9,6 +9,7 @@ from flownb.core.graph import short
 from flownb.core.outstanding import describe, waits_for, why_stalled
 from flownb.core.state import Delivery, RunState, is_ended
 from flownb.core.ticks import AnyTick, BreakpointHit
+from flownb.errors import WorkflowError
 from flownb.moment import deliveries, failure_of, waits_of
 from flownb.runtime.gatekeeper import standing_still
 from flownb.runtime.runner import Runner
@@ -35,6 +36,9 @@ def why(runner: Runner) -> Reason:
     if runner.blocked:
         return Reason(f"Blocked: the journal cannot be written ({runner.blocked}); it is tried again.")
     said = [reason_of(runner.state, runner.clock.now(), len(runner.inbox), runner.ticks)]
+    said += _still_there(runner)
+    if is_outdated(runner):
+        said.append("It goes by an older definition of its steps: adopt() takes the newest.")
     if runner.state.gate:
         said += [f"Step {step} stands still at {what}." for step, what in standing_still(runner)]
     if runner.state.requests.n:
@@ -44,6 +48,24 @@ def why(runner: Runner) -> Reason:
         children = list((runner.children or {}).values())
         said += [f"Child {child.run_id}: {why(child)}" for child in children if child.state.status == "waiting"]
     return Reason(" ".join(said))
+
+
+def is_outdated(runner: Runner) -> bool:
+    """Whether a live run goes by an older definition than its workflow has now (R2.22)."""
+    if runner.ended or runner.owner is None:
+        return False
+    try:
+        newest = runner.owner.definition
+    except WorkflowError:  # it is being changed just now
+        return True
+    return bool(newest.spec.hash != runner.definition.spec.hash)
+
+
+def _still_there(runner: Runner) -> Iterator[str]:
+    """Code that was cut off and still runs: a thread cannot be stopped, nor can a call in another process (R3.16)."""
+    names = [worker.step.name for worker in tuple(runner.left) if worker.is_at_work()]
+    if names:
+        yield f"Abandoned: {_some(names)} still {'runs' if len(names) == 1 else 'run'}, and nobody hears it."
 
 
 def reason_of(state: RunState, now: float, inbox: int = 0, ticks: Sequence[AnyTick] = ()) -> str:

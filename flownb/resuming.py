@@ -10,8 +10,9 @@ from flownb.contexts import context_of, outer
 from flownb.core.graph import short
 from flownb.core.life import ends_in
 from flownb.core.state import is_ended
-from flownb.core.ticks import GateOpened, GateReason, RunOpened, StateWritten
+from flownb.core.ticks import DefinitionAdopted, GateOpened, GateReason, RunOpened, StateWritten
 from flownb.defaults import options
+from flownb.definition import Definition
 from flownb.errors import (
     RunConflict,
     RunNotFound,
@@ -20,7 +21,7 @@ from flownb.errors import (
     WorkflowRuntimeError,
     near,
 )
-from flownb.forking import begun, go_on_from, refuse_other, retry_run
+from flownb.forking import begun, go_on_from, refuse_homeless, refuse_other, retry_run
 from flownb.launch import Settings, runner_for, store_of
 from flownb.run import Run
 from flownb.runs import Store, store_for
@@ -109,21 +110,32 @@ def resume_run(workflow: Workflow[Any], settings: Settings, run: Any, *, retry_f
             f"Run {run!r} is {runner.state.status}, and such a run is never continued in place. "
             f"flow.resume({run!r}, retry_failed=True) forks it just before that."
         )
+    return driven(handle)
+
+
+def driven(run: Run[Any]) -> Run[Any]:
+    """A run that is not over; if nobody drives it, somebody does from now on, with the newest definition (R2.21).
+
+    Raises:
+        DefinitionChanged: A step with work is gone from it.
+    """
+    runner, workflow = run._runner, run._workflow
     if not runner.suspended:
-        return handle
+        return run
+    refuse_homeless(runner.state, workflow.definition.spec)
     resting.discard(runner)
     if runner.end.done() or runner.host.is_lost():
-        return _drive_anew(workflow, settings, runner)
-    _reopen(runner)
-    return handle
+        return _drive_anew(workflow, run._settings, runner)
+    _reopen(runner, workflow.definition)
+    return run
 
 
-def _reopen(runner: Runner) -> None:
+def _reopen(runner: Runner, definition: Definition) -> None:
     """Drive it again; when this returns, it takes answers."""
     reopened: Pending[None] = Pending("the reopening", runner.host.loop)
 
     def reopen() -> None:
-        runner.reopen()
+        runner.reopen(definition)
         reopened.resolve(None)
 
     runner.host.call(reopen)
@@ -185,7 +197,9 @@ def _not_found(workflow: Workflow[Any] | None, store: Store | None, run_id: str)
 
 def _drive_anew(workflow: Workflow[Any], settings: Settings, old: Runner) -> Run[Any]:
     """Another driver takes over where the one before is lost (R5.5): the same run, its handles of before are not."""
-    definition, store = old.definition, store_of(workflow, settings)
+    newest, store = workflow.definition, store_of(workflow, settings)
+    is_changed = newest.spec.hash != old.state.spec.hash
+    definition = old.definition if is_changed else newest
     settled, _ = ends_in(old.state, old.inbox)
     now = max(old.clock.now(), old.state.at)
     opened = RunOpened(now, driver(), unknown=unknown_outcomes(old, settled), settled=settled)
@@ -199,6 +213,9 @@ def _drive_anew(workflow: Workflow[Any], settings: Settings, old: Runner) -> Run
         old._questions.underway.clear()
         old._questions.tasks.clear()
     runner.published, runner.logs = old.published, old.logs
+    if is_changed:
+        runner.adopting = newest
+        runner.control.append(DefinitionAdopted(now, newest.spec))
     if "budget" in old.state.gate:
         runner.control.append(GateOpened(now, "budget"))
     runner.control.extend(old.control)

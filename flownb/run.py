@@ -10,7 +10,7 @@ from typing_extensions import TypeVar
 
 from flownb import outside
 from flownb.answering import answer_request, find, names_a_question
-from flownb.awaiting import block_until_over, until_over
+from flownb.awaiting import block_until_over, until_gone, until_over
 from flownb.core.state import RunState, shown_status
 from flownb.core.ticks import GateClosed, RunForked
 from flownb.defaults import options
@@ -29,7 +29,7 @@ from flownb.errors import (
 )
 from flownb.events import Event, StopEvent
 from flownb.moment import Moment
-from flownb.reasons import Reason, why
+from flownb.reasons import Reason, is_outdated, why
 from flownb.requests import Request, Requests
 from flownb.runtime.copying import copied
 from flownb.runtime.pending import Pending
@@ -137,6 +137,8 @@ class Run(Awaitable[R], Generic[R]):
     async def _wait(self) -> R:
         if not self.is_done():
             await until_over(self)
+        if self._runner.gone is not None:
+            await until_gone(self)
         return self._outcome()
 
     def result(self, timeout: float | None = None) -> R:
@@ -413,7 +415,8 @@ class Run(Awaitable[R], Generic[R]):
     def __repr__(self) -> str:
         state = self._runner.state
         asks = len(self.requests)
-        return f"<Run {self.run_id} of {state.spec.name}: {self.status}, {state.seq} ticks, {asks} questions>"
+        older = ", older definition" if is_outdated(self._runner) else ""
+        return f"<Run {self.run_id} of {state.spec.name}{older}: {self.status}, {state.seq} ticks, {asks} questions>"
 
 
 __all__ = ["Reason", "Request", "Run", "StreamItem", "room"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from typing_extensions import TypeVar
@@ -28,8 +29,9 @@ T = TypeVar("T")
 class Ask(Pending[T]):
     """The handle of a question that a step asked."""
 
-    __slots__ = ("_find",)
-    _find: Any
+    __slots__ = ("_mark", "_worker")
+    _mark: int
+    _worker: Worker
 
     @property
     def request(self) -> Request[Any]:
@@ -38,8 +40,7 @@ class Ask(Pending[T]):
         Raises:
             RequestError: The run has not opened it yet (its gate is closed, or this is the same instant).
         """
-        found: Request[Any] = self._find()
-        return found
+        return _request_of(self._worker, self._mark)
 
 
 def sleep(worker: Worker, due_at: float, name: str) -> Pending[None]:
@@ -122,8 +123,8 @@ def ask(worker: Worker, out: Out, wait: AskWait, answer: Any, on_changed: str) -
 
     mark, waited = worker.reopen(*found, what, wait) if found else worker.open(what, wait, prepare)
     handle: Ask[Any] = Ask(what, runner.host.loop, waited.abandon, waited.begin)
-    handle._find = lambda: _request_of(worker, mark)
-    _pass_on(waited, handle, worker, lambda outcome: answer_of(worker, outcome))
+    handle._worker, handle._mark = worker, mark
+    _pass_on(waited, handle, worker, partial(answer_of, worker))
     return handle
 
 
@@ -169,13 +170,14 @@ def _pass_on(waited: Pending[Outcome], handle: Pending[Any], worker: Worker, rea
     if not worker.step.is_async:
         handle.blocking = pool.waiting
 
-    def over() -> None:
-        try:
-            handle.resolve(read(waited.result(0)))
-        except BaseException as error:
-            handle.reject(error)
+    waited.on_end(partial(_hand_over, waited, handle, read))
 
-    waited.on_end(over)
+
+def _hand_over(waited: Pending[Outcome], handle: Pending[Any], read: Callable[[Outcome], Any]) -> None:
+    try:
+        handle.resolve(read(waited.result(0)))
+    except BaseException as error:
+        handle.reject(error)
 
 
 def _request_of(worker: Worker, mark: int) -> Request[Any]:

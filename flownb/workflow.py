@@ -18,7 +18,7 @@ from flownb.definition.options import amount_fault, count_fault, flag_fault, pol
 from flownb.definition.table import Steps
 from flownb.errors import WorkflowConfigurationError, WorkflowValidationError, near
 from flownb.events import Event, StartEvent
-from flownb.launch import SETTINGS, Launcher, Settings
+from flownb.launch import PLAIN, SETTINGS, Launcher, Settings
 from flownb.marking import C, F, Runs, cancel_options, check_names, handler_options, marked, step_options
 from flownb.run import ROOMS, Run, room
 from flownb.runtime.capture import sink
@@ -301,13 +301,13 @@ class Workflow(Generic[R]):
             WorkflowValidationError: The workflow is defined wrongly, or the fields do not fit its start event.
             ContextStateError: The context's run goes on.
         """
-        return Launcher(self, Settings()).run(ctx, start_event, run_id=run_id, **fields)
+        return Launcher(self, PLAIN).run(ctx, start_event, run_id=run_id, **fields)
 
     def debug(
         self, ctx: Any = None, start_event: StartEvent | None = None, *, run_id: str | None = None, **fields: Any
     ) -> Run[R]:
         """The same with the gate closed from the first tick on: step through it with `run.debug.step()`."""
-        return Launcher(self, Settings()).debug(ctx, start_event, run_id=run_id, **fields)
+        return Launcher(self, PLAIN).debug(ctx, start_event, run_id=run_id, **fields)
 
     def resume(self, run: Any, *, retry_failed: bool = False) -> Run[R]:
         """Go on with a run that nobody drives, or from a snapshot.
@@ -324,7 +324,7 @@ class Workflow(Generic[R]):
             ContextSerdeError: Values in the snapshot cannot be rebuilt here; names all of them.
             DefinitionChanged: A step with work is gone.
         """
-        return Launcher(self, Settings()).resume(run, retry_failed=retry_failed)
+        return Launcher(self, PLAIN).resume(run, retry_failed=retry_failed)
 
     def with_options(self, **settings: Any) -> Launcher[R]:
         """The workflow with settings for its runs: `flow.with_options(store="runs.db").run(...)`.

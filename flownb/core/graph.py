@@ -7,6 +7,7 @@ from typing import Literal
 from msgspec import Struct
 
 from flownb.core.spec import Spec, TypeSpec, takers
+from flownb.core.values import Out
 
 Shape = Literal["start", "stop", "step", "person", "fan"]
 
@@ -64,6 +65,25 @@ def graph_of(spec: Spec) -> Graph:
         for key in (*step.returns, *(k for k in step.fans if k not in step.returns)):
             edges += _edges(spec, types, i, key)
     return Graph(spec.name, tuple(nodes), tuple(dict.fromkeys(edges)), spec.hash)
+
+
+def undeclared(spec: Spec, step: int, out: Out, target: str | None = None) -> tuple[Edge, ...]:
+    """The edges of an event that a step sent though no hint of it says so (R2.19).
+
+    Args:
+        spec: The definition.
+        step: Index of the step.
+        out: The event.
+        target: The one step that it was sent to, if it was.
+    """
+    if out.role == "stop":
+        targets = {len(spec.steps)}
+    else:
+        args = out.key, out.role, out.bases
+        targets = {*takers(spec, *args), *takers(spec, *args, gathering=True)}
+        if target is not None:
+            targets &= {spec.index.get(target, -1)}
+    return tuple(Edge(step + 1, i + 1, short(out.key), "undeclared", out.key) for i in sorted(targets))
 
 
 def short(key: str) -> str:

@@ -363,6 +363,8 @@ class RequestAnswered(Tick, frozen=True):
     how: How = "person"
     #: What becomes of a delivery whose outcome is unknown.
     decision: Literal["", "retry", "done", "fail"] = ""
+    #: The sender's own name for it; "" for none.
+    key: str = ""
 
 
 class RequestDisposed(Tick, frozen=True):

@@ -203,6 +203,8 @@ def on_request_answered(draft: Draft, tick: RequestAnswered) -> None:
     if request is None:
         draft.ignore()
         return
+    if tick.key:  # the same once more answers no other question (R2.33)
+        draft.set_side(keys=draft.side.keys.set(tick.key, draft.seq))
     if request.kind == "unknown":
         _decide(draft, request, tick)
     else:

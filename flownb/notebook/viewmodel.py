@@ -7,6 +7,7 @@ what. A tick costs what it touched: steps are compared by identity, never looked
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from itertools import chain, islice
 from typing import Any
 
@@ -14,7 +15,7 @@ from flownb.core import commands as c
 from flownb.core import ticks as t
 from flownb.core.causes import causes, delivery_of
 from flownb.core.changes import differing
-from flownb.core.graph import Edge, Graph, graph_of, short
+from flownb.core.graph import Edge, Graph, graph_of, short, undeclared
 from flownb.core.outstanding import describe
 from flownb.core.spec import Spec
 from flownb.core.state import Delivery, RunState, StepState, is_ended, shown_status
@@ -57,6 +58,20 @@ class Projection:
         self._asks = [asked.count(step.name) for step in spec.steps]
         self._retrying = [0] * len(spec.steps)
 
+    def _draw_undeclared(self, spec: Spec, tick: t.StepFinished | t.EventsSent) -> None:
+        """What a step sends though no hint says so gets an edge too, when it is first seen (R2.19)."""
+        step = spec.index.get(tick.step, -1)
+        target = tick.target if isinstance(tick, t.EventsSent) else None
+        for out in tick.outs if step >= 0 else ():
+            along = self._along.get((step + 1, out.key), [])
+            known = {self.graph.edges[i].target for i in along}
+            more = [edge for edge in undeclared(spec, step, out, target) if edge.target not in known]
+            if more:
+                first = len(self.graph.edges)
+                self.graph = replace(self.graph, edges=(*self.graph.edges, *more))
+                self.edges += [0] * len(more)
+                self._along[step + 1, out.key] = [*along, *range(first, first + len(more))]
+
     def apply(self, before: RunState | None, tick: t.Tick, after: RunState, commands: Sequence[c.AnyCommand]) -> None:
         """One more tick."""
         was = before
@@ -66,6 +81,8 @@ class Projection:
         touched = self._touched(was, after, commands)
         deltas = [delta for i in touched if (delta := self._step_delta(i, after)) is not None]
         deltas += self._ends(after)
+        if was is not None and isinstance(tick, (t.StepFinished, t.EventsSent)):
+            self._draw_undeclared(after.spec, tick)
         taken = self._edges_taken(before, tick) if was is before else []
         for edge in taken:
             self.edges[edge] += 1

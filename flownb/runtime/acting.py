@@ -37,7 +37,7 @@ def start(runner: Runner, command: c.StartStep) -> None:
     d = command.delivery
     older = runner.workers.get(d.id)
     if older is not None and not older.returned:
-        older.stop()
+        runner.cut_off(older)
     worker = Worker(runner, d, runner.definition.steps[d.step])
     runner.workers[d.id] = worker
     try:
@@ -77,7 +77,7 @@ def _wake(runner: Runner, command: c.WakeStep) -> None:
 def _stop(runner: Runner, command: c.StopStep) -> None:
     worker = runner.workers.pop(command.delivery, None)
     if worker is not None:
-        worker.stop()
+        runner.cut_off(worker)
 
 
 def _arm(runner: Runner, command: c.ArmTimer) -> None:
@@ -196,7 +196,7 @@ def _after_step(runner: Runner, before: RunState, tick: StepFinished | StepFaile
 
 
 def _after_gate(runner: Runner, before: RunState, tick: Tick, state: RunState) -> None:
-    for worker in tuple(runner.timed):
+    for worker in tuple(runner.workers.values()):
         worker.count()
     if runner.children is not None:
         children.pass_gate(runner, bool(state.gate))

@@ -116,10 +116,12 @@ def _run_remote(worker: Worker, executor: Executor) -> None:
     )
 
     def done(value: Any, error: BaseException | None) -> None:
+        worker.busy = False
         if isinstance(error, AttemptOver):
             return
         worker.hand_in(partial(_came_back, worker), value, error)
 
+    worker.busy = True
     worker.cancel_call = submit(executor, call, done)
     if worker.fenced:  # it was stopped meanwhile
         worker.cancel_call()

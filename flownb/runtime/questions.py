@@ -32,17 +32,29 @@ class Accepted(Struct, frozen=True):
     by: str
     at: float
     how: How = "person"
+    #: The sender's own name for it.
+    key: str = ""
+
+
+_LATE = frozenset({"disposing", "underway", "tasks"})
 
 
 class Questions:
     """Open questions are in the run's state; this is what else people and code want to know of them."""
 
+    # Made on first need, for a run may wait for months and an empty set is as large as many a run's answers.
+
+    #: Questions whose end without an answer is on its way.
+    disposing: set[int]
+    #: Questions that `policy` is answering.
+    underway: set[int]
+    #: Its tasks, which must not be collected while they run.
+    tasks: set[Any]
+
     def __init__(self) -> None:
         #: Held while an answer is checked and accepted, so that two of them cannot both pass.
         self.door = threading.Lock()
         self.accepted: dict[int, Accepted] = {}
-        #: Questions whose end without an answer is on its way.
-        self.disposing: set[int] = set()
         #: How a question ended, by its number.
         self.closed: dict[int, str] = {}
         #: Every question that was opened, by its number.
@@ -57,10 +69,6 @@ class Questions:
         self.answered_by: dict[int, Request] = {}
         #: Answers without a person.
         self.policy: Callable[[Runner, Request], None] | None = None
-        #: Questions that it is answering.
-        self.underway: set[int] = set()
-        #: Its tasks, which must not be collected while they run.
-        self.tasks: set[Any] = set()
         #: Open readers of the run's stream: any of them may answer.
         self.readers = 0
         #: Told of each question that opens.
@@ -69,6 +77,12 @@ class Questions:
         self.tokens: dict[str, tuple[int, int]] = {}
         #: Why such an answer did not come: shown with the question, which stays open.
         self.errors: dict[int, str] = {}
+
+    def __getattr__(self, name: str) -> set[Any]:
+        if name not in _LATE:
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+        made: set[Any] = self.__dict__.setdefault(name, set())  # threads that ask at once all get the first one
+        return made
 
     def take_token(self, runner: Runner, secret: str, delivery: int, start: int, instead_of: int) -> None:
         """A question with a token of the caller's is about to be opened.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextvars
 import logging
 import sys
@@ -24,6 +25,7 @@ from flownb.core.reduce import reduce
 from flownb.core.state import ENDED, Child, RunState
 from flownb.core.ticks import (
     AnyTick,
+    DefinitionAdopted,
     EventArrived,
     GateClosed,
     GateOpened,
@@ -64,6 +66,10 @@ BACKOFF_S = (0.05, 0.2, 0.5, 1.0, 2.0, 5.0)
 TRIES = 5
 #: So many ticks are named in an error that should not be.
 _SHOWN = 20
+#: So many seconds at most who awaits a run waits for the steps that its end cut off (R2.44).
+LEAVE_S = 0.5
+#: From so many on, workers that were cut off are looked through for those that are gone by now.
+_MANY = 32
 
 #: Ticks that may have lost their ground while they waited.
 _LOOKED_AT = (TimerFired, QuietNoticed)
@@ -98,6 +104,7 @@ class Runner:
         "_failures",
         "_failures_of_commands",
         "_fault",
+        "_inbox",
         "_questions",
         "_queued",
         "_seen",
@@ -119,12 +126,13 @@ class Runner:
         "first",
         "flows",
         "gatekeeper",
+        "gone",
         "history",
         "holds",
         "host",
-        "inbox",
         "is_heard",
         "late",
+        "left",
         "listeners",
         "logs",
         "make_child",
@@ -141,7 +149,6 @@ class Runner:
         "stops",
         "suspended",
         "ticks",
-        "timed",
         "timers",
         "trace",
         "unserializable",
@@ -185,11 +192,9 @@ class Runner:
         else:
             self.state = replace(started.snapshot, seq=0)  # type: ignore[union-attr]
         self.control: list[AnyTick] = [started]
-        self.inbox: deque[AnyTick] = deque()
+        self._inbox: deque[AnyTick] | None = None
         self.workers: dict[int, Worker] = {}
         self.timers: dict[int, Handle] = {}
-        #: Attempts with a time limit.
-        self.timed: set[Worker] = set()
         #: Child runs by their number here, also those that are over; None while there was none.
         self.children: dict[int, Runner] | None = None
         #: How children are made, by the key of their workflow; and how a workflow comes to be one.
@@ -215,6 +220,10 @@ class Runner:
         self.holds = 0
         #: Ticks that came after the end.
         self.late = 0
+        #: Workers that were cut off and may still run (R3.16).
+        self.left: list[Worker] = []
+        #: Ends when the coroutines that the end of the run cut off are gone; None: there were none.
+        self.gone: Pending[None] | None = None
         self._questions: Questions | None = None
         self._user: UserState | None = None
         self.published: list[Published] = []
@@ -270,6 +279,15 @@ class Runner:
                 if self._questions is None:
                     self._questions = Questions()
         return self._questions
+
+    @property
+    def inbox(self) -> deque[AnyTick]:
+        """Ticks that arrived and are not admitted yet; made on need, for an empty deque takes 760 bytes."""
+        if self._inbox is None:
+            with _making:
+                if self._inbox is None:
+                    self._inbox = deque()
+        return self._inbox
 
     @property
     def user(self) -> UserState:
@@ -532,10 +550,12 @@ class Runner:
             if self.state.status == "suspended":
                 self._rest()
                 return
-        if not self.inbox and not self.control and not self._queued and self.state.seq and is_quiet(self.state):
+        if not self._inbox and not self.control and not self._queued and self.state.seq and is_quiet(self.state):
             self.put(QuietNoticed(self.clock.now()))
         elif self.watch is not None:
             self.watch(self)
+        if self.state.status == "waiting" and not self._inbox:
+            self._inbox = None  # it may wait for months
 
     def _act_on(self, entry: Seen, one: bool) -> None:
         before, tick, state, commands = entry
@@ -639,12 +659,51 @@ class Runner:
 
     # -- the end
 
+    def cut_off(self, worker: Worker) -> None:
+        """Stop a worker. What still runs of it is kept in mind: a thread cannot be stopped, and a coroutine may have
+        something to tidy up."""
+        worker.stop()
+        self.leave(worker)
+
+    def leave(self, worker: Worker) -> None:
+        """A stopped worker may still run."""
+        if worker.is_at_work():
+            if len(self.left) >= _MANY:
+                self.left = [each for each in self.left if each.is_at_work()]
+            self.left.append(worker)
+
+    def when_gone(self, handle: Pending[None]) -> None:
+        """The run is over: end a handle when its coroutines are gone too, or after a moment; on the loop's thread."""
+        if self.gone is None:
+            handle.resolve(None)
+            return
+        self.gone.on_end(lambda: handle.resolve(None))
+        if not handle.done():
+            self.host.later(LEAVE_S, handle.resolve, None)
+
+    def _let_leave(self) -> None:
+        """Coroutines that were cut off may have something to tidy up: who awaits the run waits for that a moment."""
+        tasks = {worker.task for worker in self.left if worker.task is not None and not worker.task.done()}
+        if not tasks:
+            return
+        gone = self.gone = Pending(f"the steps of run {self.run_id}", self.host.loop)
+
+        def one_less(task: asyncio.Task[None]) -> None:
+            tasks.discard(task)
+            if not tasks:
+                gone.resolve(None)
+
+        for task in tuple(tasks):
+            task.add_done_callback(one_less)
+
     def _finish(self) -> None:
         if self.state.status == "failed":
             self.error = error_of(self.state, self.errors)
             self.trace = self.error.__traceback__ if self.error is not None else None
         self._put_down()
         self._drop_stops()
+        if self.left:
+            self._let_leave()
         self.end.resolve(None)
         self.tell()
         if self.watch is not None:
@@ -673,13 +732,22 @@ class Runner:
         self._put_down()
         self.tell()
 
-    def reopen(self) -> None:
-        """Drive a run that was suspended in this process; on the loop's thread."""
+    def reopen(self, definition: Definition | None = None) -> None:
+        """Drive a run that was suspended in this process; on the loop's thread.
+
+        Args:
+            definition: What it takes from now on; None leaves it with what it has.
+        """
         if self.suspended and self._fault is None and not self.ended and not self.end.done():
             self.suspended = ""
             settled, _ = ends_in(self.state, self.inbox)
             unknown = unknown_outcomes(self, settled)
             self.control.insert(0, RunOpened(self.clock.now(), driver(), unknown=unknown, settled=settled))
+            if definition is not None and definition.spec.hash != self.state.spec.hash:
+                self.adopting = definition
+                self.control.insert(1, DefinitionAdopted(self.clock.now(), definition.spec))
+            elif definition is not None:  # of another instance of the class, perhaps
+                self.definition, self.policies = definition, definition.policies
             if "budget" in self.state.gate:  # closed for the suspension
                 self.control.append(GateOpened(self.clock.now(), "budget"))
             self.launch()
@@ -737,7 +805,7 @@ class Runner:
             sent.resolve(None)
         workers, self.workers = self.workers, {}
         for worker in workers.values():
-            worker.stop()
+            self.cut_off(worker)
         if self._questions is not None and not self.host.is_lost():
             for task in tuple(self._questions.tasks):
                 task.cancel()

@@ -50,12 +50,34 @@ SHUTDOWN_S = 0.1
 _marking = threading.Lock()
 
 
+class Waited(Pending["Outcome"]):
+    """A wait that a worker's code opened. To give it up withdraws it, to begin to wait gives the slot back."""
+
+    __slots__ = ("_mark", "_wait", "_worker")
+
+    def __init__(self, what: str, worker: Worker, mark: int, wait: AnyWait) -> None:
+        super().__init__(what, worker.runner.host.loop)
+        self._worker = worker
+        self._mark = mark
+        self._wait = wait
+
+    def abandon(self) -> None:
+        if not self._done:
+            self._worker._give_up(self._mark)
+
+    def begin(self) -> None:
+        if not self._done:
+            self._worker._await_again(self._mark, self._wait)
+
+
 class Worker:
     """One start of one delivery. Everything that it says carries its start number; `fenced`, it says nothing more."""
 
     # Values of the class where most workers need no other: a worker is made for every start.
 
     task: asyncio.Task[None] | None = None
+    #: Its code runs in a thread, or in another process.
+    busy = False
     fenced = False
     #: Its code returned; a task that it left behind may still send, as from outside (R3.21).
     returned = False
@@ -114,20 +136,26 @@ class Worker:
             limit = runner.policies.step_timeout
         if limit is not None:
             self.deadline = Deadline(runner.clock, runner.host.loop, limit, self._time_out)
-            runner.timed.add(self)
             self.count()
         if step.resources or step.options.executor not in (None, "thread"):
             from flownb.runtime.elsewhere import begin  # few steps need it
 
             begin(self, context)
         elif step.is_async:
-            self.task = begin_eagerly(runner.host.loop, self.run_async(), context)
+            task = begin_eagerly(runner.host.loop, self.run_async(), context)
+            # Its context leads back to this worker: kept, a run that is over would stay until the collector comes.
+            if not task.done():
+                self.task = task
         else:
             pool.submit(lambda: context.run(self.run_sync))
 
+    def is_at_work(self) -> bool:
+        """Whether its code still runs."""
+        return self.busy or (self.task is not None and not self.task.done())
+
     def count(self) -> None:
         """Its time limit counts while it holds a worker and the gate is open."""
-        if self.deadline is not None:
+        if self.deadline is not None and not self.returned and not self.fenced:
             if self.holds_slot and not self.runner.state.gate:
                 self.deadline.run()
             else:
@@ -175,6 +203,15 @@ class Worker:
             self.fail(error)
 
     def run_sync(self) -> None:
+        """On a thread, unless its attempt was over before one was free."""
+        if not self.fenced:
+            self.busy = True
+            try:
+                self._run_sync()
+            finally:
+                self.busy = False
+
+    def _run_sync(self) -> None:
         runner = self.runner
         try:
             result = self._call()
@@ -228,10 +265,9 @@ class Worker:
             return
         if self.kept_sends:
             self.flush()
-        self.returned = True
+        self.returned, self.task = True, None  # see `begin`
         if self.deadline is not None:
             self.deadline.stop()
-            self.runner.timed.discard(self)
         d = self.delivery
         self.runner.put(StepFinished(now, self.step.name, d.id, d.start, outs, fan, self.collects))
 
@@ -266,6 +302,7 @@ class Worker:
         if self.task is None and not self.fenced:
             error.add_note("Its thread cannot be killed: what it still does reaches nobody.")
         self.fail(error)
+        self.runner.leave(self)
 
     def lose(self, reason: str) -> None:
         """The step could not be started (R1.17)."""
@@ -276,7 +313,6 @@ class Worker:
         self.fenced = True
         if self.deadline is not None:
             self.deadline.stop()
-            self.runner.timed.discard(self)
         for pending in (*(self.marks or {}).values(), *(self.recording or ()), *(self.guarded or ())):
             pending.reject(self._over())
         if self.cancel_call is not None:
@@ -358,9 +394,7 @@ class Worker:
         return entry.mark, pending
 
     def _handle(self, mark: int, what: str, wait: AnyWait) -> Pending[Any]:
-        pending: Pending[Any] = Pending(
-            what, self.runner.host.loop, lambda: self._give_up(mark), lambda: self._await_again(mark, wait)
-        )
+        pending = Waited(what, self, mark, wait)
         if self.marks is None:
             self.marks = {}
         self.marks[mark] = pending

@@ -183,7 +183,7 @@ EXAMPLES: tuple[AnyTick, ...] = (
     ),
     ticks.WaitWithdrawn(11.0, "load", 1, 2, 1, held=(1,)),
     ticks.TimerFired(12.0, 4, out(Row(no=5)), held=(1,)),
-    ticks.RequestAnswered(13.0, 1, out("yes"), "ann", "policy", "done", held=(1,)),
+    ticks.RequestAnswered(13.0, 1, out("yes"), "ann", "policy", "done", "hook-7", held=(1,)),
     ticks.RequestDisposed(14.0, 1, "late", "ann", out(Row(no=6)), True, held=(1,)),
     ticks.ChildChanged(14.25, 1, True, held=(1,)),
     ticks.ChildFinished(14.5, 1, "failed", out(Row(no=7)), Failure("m:Odd", "no"), held=(1,)),
