@@ -9,8 +9,10 @@ import time
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Literal
 
+from msgspec.structs import replace
 from pydantic import BaseModel, ConfigDict, Secret, SecretBytes, SecretStr, TypeAdapter, ValidationError
 
+from flownb import schemas
 from flownb.core import matching
 from flownb.core.outstanding import waits_for
 from flownb.core.state import Request as OpenRequest
@@ -31,6 +33,9 @@ from flownb.events import Event, HumanResponseEvent, OutcomeUnknown, Question, a
 from flownb.runtime.questions import Accepted
 from flownb.runtime.results import out_of, shown, value_out
 from flownb.runtime.runner import Runner
+from flownb.runtime.stored import accept
+from flownb.schemas import WORDS, schema_of, type_of
+from flownb.store.marks import UnknownEvent
 
 if TYPE_CHECKING:
     from flownb.core.ticks import How
@@ -56,9 +61,9 @@ def family(runner: Runner) -> Iterator[Runner]:
         yield from family(child)
 
 
-def unanswered(runner: Runner) -> list[OpenRequest]:
-    """The open questions of one run that nobody has answered."""
-    return [r for r in runner.state.requests.values() if r.id not in runner.questions.accepted]
+def unanswered(runner: Runner) -> Iterator[OpenRequest]:
+    """The open questions of one run that nobody has answered, oldest first."""
+    return (r for r in runner.state.requests.values() if r.id not in runner.questions.accepted)
 
 
 def answered_by(runner: Runner, ev: Event) -> tuple[Runner, OpenRequest] | None:
@@ -139,10 +144,12 @@ def answer_request(
         RequestClosed: The question is closed otherwise.
     """
     runner.notice_loss()
-    if isinstance(runner.error, EngineLost):
+    if isinstance(runner.error, EngineLost) and runner.stored is None:
         raise runner.error
     kind = answer_type(runner, opened)
     value = validated(kind, answer, _with_required(runner, opened, kind, answer, fields))
+    if type(value).__module__ == schemas.__name__:  # made of a stored schema: its fields are what counts
+        value = value.model_dump()
     decision: Literal["", "retry", "done", "fail"] = ""
     if isinstance(opened.question.value, OutcomeUnknown):
         decision, value = value.decision, value.event
@@ -155,21 +162,88 @@ def answer_request(
         if before is not None and before.how != "default":
             if alike(without_secrets(before.answer.value), without_secrets(value)):
                 return
-            raise AlreadyAnswered(
-                f"Question {opened.id} was answered by {before.by or 'somebody'} at {_clock(before.at)}: "
-                f"{before.answer.value!r}. The first answer stands.",
-                value=before.answer.value,
-            )
+            _refuse_second(runner, opened.id, before)
         closed = why_closed(runner, opened.id)
         if closed:
             raise RequestClosed(f"Question {opened.id} of run {runner.run_id!r} is no longer open ({closed}).")
         now = runner.clock.now()
-        runner.questions.accepted[opened.id] = Accepted(out, who, now, how, key)
+        accepted = runner.questions.accepted
+        accepted[opened.id] = Accepted(out, who, now, how, key)
+        tick = RequestAnswered(now, opened.id, out, who, how, decision, key)
+        is_first, late = False, None
         try:
-            runner.post(RequestAnswered(now, opened.id, out, who, how, decision, key))
-        except EngineLost:
-            del runner.questions.accepted[opened.id]
-            raise
+            is_first = accept(runner, tick, key=f"answer:{opened.id}", request=opened.id)
+        except RequestClosed as error:
+            late = error
+        finally:
+            if not is_first and accepted[opened.id].answer is out:
+                del accepted[opened.id]
+    if not is_first:
+        _refuse_late(runner, opened.id, value, late)
+
+
+def _refuse_late(runner: Runner, number: int, value: Any, late: RequestClosed | None) -> None:
+    """Another process was first: the same answer once more is harmless, another one comes too late.
+
+    Raises:
+        AlreadyAnswered: With the answer that stands.
+        RequestClosed: The question ended without one.
+    """
+    before = answer_in_store(runner, number)
+    if before is None and late is not None:
+        raise late
+    if before is not None and not alike(without_secrets(before.answer.value), without_secrets(value)):
+        _refuse_second(runner, number, before)
+
+
+def answer_in_store(runner: Runner, number: int) -> Accepted | None:
+    """The answer that another process gave, whether it waits in the store's inbox or is in the journal already."""
+    stored = runner.stored
+    if stored is None:
+        return None
+    journal = stored.committer.journal
+    for entry in journal.inbox([runner.run_id]):
+        tick = entry.tick
+        if isinstance(tick, RequestAnswered) and tick.request == number:
+            return Accepted(tick.answer, tick.by, tick.at, tick.how, tick.key)
+    for tick in journal.read(runner.run_id, runner.before_seq + 1):
+        if isinstance(tick, RequestAnswered) and tick.request == number:
+            return Accepted(tick.answer, tick.by, tick.at, tick.how, tick.key)
+    return runner.questions.accepted.get(number)
+
+
+def _refuse_second(runner: Runner, number: int, before: Accepted) -> None:
+    raise AlreadyAnswered(
+        f"Question {number} was answered by {before.by or 'somebody'} at {_clock(before.at)}: "
+        f"{before.answer.value!r}. The first answer stands.",
+        value=before.answer.value,
+    )
+
+
+def readmitted(runner: Runner, tick: RequestAnswered) -> RequestAnswered:
+    """An answer that another process took, as this one, which has the class, takes it (R4.46).
+
+    Raises:
+        AnswerInvalid: It does not fit.
+    """
+    opened = runner.state.requests.get(tick.request)
+    if opened is None or tick.request in runner.questions.accepted:
+        return tick  # it is late, and counted so
+    value = tick.answer.value
+    if not isinstance(opened.question.value, OutcomeUnknown):
+        kind = answer_type(runner, opened)
+        if isinstance(value, UnknownEvent):
+            raise AnswerInvalid(f"The answer is a {value.key}, and {value.reason}")
+        is_here = isinstance(kind, type) and issubclass(kind, BaseModel) and isinstance(value, kind)
+        if not is_here:
+            tick = replace(tick, answer=value_out(validated(kind, value, {})))
+    runner.questions.accepted[tick.request] = Accepted(tick.answer, tick.by, tick.at, tick.how, tick.key)
+    return tick
+
+
+def schema_in(runner: Runner, opened: OpenRequest) -> dict[str, Any] | None:
+    """What is stored beside an open question, for processes that do not have the class of its answer."""
+    return schema_of(answer_type(runner, opened))
 
 
 def has_come(runner: Runner, key: str) -> bool:
@@ -195,10 +269,12 @@ def why_closed(runner: Runner, number: int) -> str:
     """What keeps a question from being answered, "" if it is open."""
     questions = runner.questions
     if number in questions.disposing and number not in questions.closed:
-        return "it is being disposed of"
+        return "it is just being closed"
     if number not in runner.state.requests or runner.ended:
         return questions.closed.get(number) or _state_of(runner)
-    return f"nobody drives the run: {runner.suspended}" if runner.suspended else ""
+    if runner.suspended and runner.stored is None:  # in a store the answer waits until somebody drives it (R4.62)
+        return f"nobody drives the run: {runner.suspended}"
+    return ""
 
 
 def _with_required(
@@ -242,11 +318,14 @@ def answer_type(runner: Runner, opened: OpenRequest) -> Any:
     asked = runner.questions.answer_types.get(opened.id)
     if asked is not None:
         return asked
+    if isinstance(question, UnknownEvent):  # this process has not its class
+        schema = runner.stored.committer.schema(runner.run_id, opened.id) if runner.stored is not None else None
+        return HumanResponseEvent if schema is None else type_of(schema)
     waiter = waiter_of(runner, opened)
     if waiter is not None:
         return runner.definition.class_of(waiter.event) or HumanResponseEvent
     if isinstance(question, Question):
-        return str
+        return WORDS.get(question.answer, str) if question.answer_schema is None else type_of(question.answer_schema)
     found = answer_of(type(shown(opened.question, runner.definition)))
     if isinstance(found, type) and issubclass(found, Event):
         return newest(found.__flownb_kind__.key) or found

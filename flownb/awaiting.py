@@ -81,11 +81,17 @@ async def _in_script(run: Run[Any], over: asyncio.Future[None]) -> None:
 
 # No function inside the other one: it would name itself, and so keep the run until the collector comes.
 def _say_if_waiting(run: Run[Any], loop: asyncio.AbstractEventLoop, timers: list[asyncio.TimerHandle]) -> None:
-    if run._runner.state.status == "waiting" and run.requests:
-        run._told_waiting = True
-        print(f"flownb: {run.why()}", file=sys.stderr)
-    else:
+    if not _says(run):
         timers[:] = [loop.call_later(PATIENCE_S, _say_if_waiting, run, loop, timers)]
+
+
+def _says(run: Run[Any]) -> bool:
+    """Say once on stderr what a run waits for that does not move by itself (R4.68); whether that was said."""
+    runner = run._runner
+    if runner.suspended or (runner.state.status == "waiting" and run.requests):
+        run._told_waiting = True
+        print(f"flownb: run {run.run_id!r}: {run.why()}", file=sys.stderr)
+    return run._told_waiting
 
 
 async def _in_cell(run: Run[Any], over: asyncio.Future[None]) -> None:
@@ -131,7 +137,8 @@ def block_until_over(run: Run[Any], timeout: float | None) -> None:
         NobodyToAnswer: The run asks a person, and while this call blocks nobody could answer.
     """
     runner = run._runner
-    end = None if timeout is None else time.monotonic() + timeout
+    since = time.monotonic()
+    end = None if timeout is None else since + timeout
     if runner.host.is_here() and not runner.host.loop.is_running() and not run.is_done():
         raise WrongLoop(
             f"This thread drives run {run.run_id!r}, and its event loop does not run now: nothing would move it. "
@@ -148,6 +155,8 @@ def block_until_over(run: Run[Any], timeout: float | None) -> None:
             except TimeoutError:
                 if refuses(run, here=in_kernel()):  # a cell that blocks hears no clicks
                     refuse_nobody(run)
+                elif not run._told_waiting and time.monotonic() - since >= PATIENCE_S:
+                    _says(run)
         if runner.gone is not None and not runner.host.is_here():
             with suppress(TimeoutError):
                 runner.gone.result(LEAVE_S if end is None else min(LEAVE_S, max(0.0, end - time.monotonic())))

@@ -7,6 +7,7 @@ from typing import Any
 
 from typing_extensions import TypeVar
 
+from flownb.core.graph import short
 from flownb.core.state import Outcome
 from flownb.core.ticks import RunChild
 from flownb.core.values import Out
@@ -93,7 +94,7 @@ class ChildRun(Run[R]):
             raise WorkflowCancelledByUser(f"Child {self._id!r} was cancelled.")
         if error is None:
             failure = outcome.failure
-            said = f"{failure.type}: {failure.message}" if failure is not None else "it failed"
+            said = f"{short(failure.type)}: {failure.message}" if failure is not None else "it failed"
             error = (super()._error() if found is not None else None) or StepFailure(f"Child {self._id!r}: {said}")
         told = f"In child run {self._id!r}."
         if told not in getattr(error, "__notes__", ()):
@@ -113,7 +114,11 @@ def run_child(worker: Worker, workflow: Any, settings: Any, out: Out) -> ChildRu
     number, attempt = (found[0].number, found[0].tries) if found else worker.child_number(identity)
     wait = RunChild(key, out, number, attempt)
     run_id = f"{runner.run_id}/{worker.delivery.id}/{number}" + (f".{attempt}" if attempt > 1 else "")
-    _, waited = worker.reopen(*found, what, wait) if found else worker.open(what, wait)
+
+    def prepare(mark: int) -> None:  # of this very object: another one of its class may be begun at the same moment
+        runner.expect_child(worker.delivery.id, mark, make(workflow))
+
+    waited = worker.reopen(*found, what, wait) if found else worker.open(what, wait, prepare)
     return ChildRun(worker, workflow, settings, run_id, waited)
 
 

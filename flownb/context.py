@@ -32,6 +32,7 @@ from flownb.runtime.results import current, out_of, value_out
 from flownb.runtime.retries import elapsed_s, last_error
 from flownb.runtime.threads import pool
 from flownb.runtime.worker import Worker
+from flownb.schemas import WORDS, schema_of
 from flownb.sending import check_target, name_of
 from flownb.state import State, StateStore, refuse_inside_edit
 from flownb.waits import Ask, ask, event, sleep
@@ -198,7 +199,7 @@ class Context(Generic[S]):
         out = runner.checked(out_of(copied(ev), runner.definition, now))
         if out.role == "request":
             worker.shown = out
-        runner.post(StreamWritten(now, worker.step.name, d.id, d.start, out))
+        worker.post(StreamWritten(now, worker.step.name, d.id, d.start, out))
 
     def progress(self, done: float, total: float | None = None, label: str = "") -> None:
         """Say how far this delivery is; the step's bar is the sum over its deliveries."""
@@ -303,7 +304,7 @@ class Context(Generic[S]):
         is_new, handle = event(worker, event_type, waiter_id or "", requires, due_at, question)
         if is_new and shown is not None and question is None:
             d = worker.delivery
-            runner.post(StreamWritten(now, worker.step.name, d.id, d.start, shown))
+            worker.post(StreamWritten(now, worker.step.name, d.id, d.start, shown))
         return handle
 
     def sleep(self, s: float) -> Pending[None]:
@@ -377,7 +378,7 @@ class Context(Generic[S]):
         check_choice("on_changed", on_changed)
         runner = worker.runner
         is_text = isinstance(question, str)
-        asked: InputRequiredEvent[Any] = Question(prefix=question, answer=_name(answer)) if is_text else question
+        asked: InputRequiredEvent[Any] = _in_words(question, answer) if is_text else question
         now = runner.clock.now()
         out = runner.checked(out_of(copied(asked), runner.definition, now))
         due_at = None if timeout is None else now + max(0.0, timeout)
@@ -603,6 +604,11 @@ def _first(queue: Fifo[Entry], n: int) -> list[Entry]:
 def _call_name(fn: Callable[..., Any], args: tuple[Any, ...]) -> str:
     digest = hashlib.sha256(repr(token(args)).encode("utf-8", "surrogatepass")).hexdigest()[:16]
     return f"{getattr(fn, '__module__', '')}:{getattr(fn, '__qualname__', repr(type(fn)))} {digest}"
+
+
+def _in_words(text: str, answer: Any) -> Question:
+    schema = None if answer in WORDS.values() else schema_of(answer)
+    return Question(prefix=text, answer=_name(answer), answer_schema=schema)
 
 
 def _name(kind: Any) -> str:

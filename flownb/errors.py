@@ -103,8 +103,24 @@ class RunConflict(WorkflowError):
     """A run of that id exists with another input or workflow."""
 
 
+class RunOwnedElsewhere(WorkflowError):
+    """Another process drives the run; here it can be looked at, answered and cancelled."""
+
+
+class RunReadOnly(WorkflowError):
+    """The run was imported: it can be looked at and forked, not driven, answered or cancelled."""
+
+
+class LeaseLost(RunOwnedElsewhere):
+    """Another process took the run over: nothing of this turn was written, and nothing of it may be acted on."""
+
+
 class JournalConflict(WorkflowError):
     """Somebody else appended to the run's journal."""
+
+
+class InboxNotEmpty(WorkflowError):
+    """Something came for the run that has to be admitted first; nothing of this turn was written."""
 
 
 class JournalDamaged(WorkflowError):
@@ -116,7 +132,7 @@ class NotStorable(WorkflowError, TypeError):
 
 
 class LiveValueLost(WorkflowError):
-    """A value was kept in memory only, and that process is gone."""
+    """A value is not to be had: it was kept in memory only and that process is gone, or its file or key is missing."""
 
 
 class WrongLoop(WorkflowRuntimeError):

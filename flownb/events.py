@@ -4,21 +4,36 @@
         no: int
 
 Undeclared keyword fields are kept and readable as attributes and items: `Event(color="red")["color"]`.
+
+A class whose stored events no longer fit it states a `__version__` (a whole number, 1 without one) and how they become
+events of today:
+
+    class Row(Event):
+        __version__ = 2
+        number: int
+
+        @classmethod
+        def upgrade(cls, version, data):
+            data["number"] = data.pop("no")
+            return data
 """
 
 from __future__ import annotations
 
+import dataclasses
 import datetime as dt
+import enum
+import sys
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
-from enum import StrEnum
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, NamedTuple, Self
 
 from pydantic import BaseModel, ConfigDict, PrivateAttr
 from typing_extensions import TypeVar
 
 from flownb.core.values import Role
+from flownb.errors import WorkflowConfigurationError
 
 if TYPE_CHECKING:
     from pydantic._internal._model_construction import ModelMetaclass
@@ -28,6 +43,8 @@ else:
 #: The newest class of each key; classes made inside functions are known to their workflow alone, since a function
 #: that is called twice makes two classes of one key.
 _newest: dict[str, type[Event]] = {}
+#: The modules whose data classes may be met in a journal: those that have defined events.
+_modules = {"__main__"}
 
 
 #: Our own base classes by name: they are asked for while they are being made.
@@ -92,9 +109,12 @@ class Event(BaseModel, metaclass=_EventMeta):
     @classmethod
     def __pydantic_init_subclass__(cls, **kwargs: Any) -> None:
         super().__pydantic_init_subclass__(**kwargs)
+        _check_version(cls)
         cls.__flownb_kind__ = Kind(key_of(cls), role_of(cls), bases_of(cls))
         if "<locals>" not in cls.__qualname__ and not cls.__pydantic_generic_metadata__["origin"]:
             _newest[key_of(cls)] = cls
+            if not cls.__module__.startswith("flownb."):
+                _modules.add(cls.__module__)
 
     def __getitem__(self, name: str) -> Any:
         extra = self.__pydantic_extra__
@@ -124,6 +144,15 @@ class Event(BaseModel, metaclass=_EventMeta):
 
         def to_dict(self):
             return self.model_dump()
+
+
+def _check_version(cls: type[Event]) -> None:
+    stated = cls.__dict__.get("__version__", 1)
+    if type(stated) is not int or stated < 1:
+        raise WorkflowConfigurationError(
+            f"Event {key_of(cls)!r}: __version__ = {stated!r} is no whole number from 1; count it up with each change "
+            "that stored events do not fit."
+        )
 
 
 class StartEvent(Event):
@@ -171,6 +200,8 @@ class Question(InputRequiredEvent[Any], defer_build=True):
     prefix: str
     #: Words for the type of the answer: "bool", "str", or the name of a model.
     answer: str = "str"
+    #: Its JSON Schema, of a type that the word alone does not tell.
+    answer_schema: dict[str, Any] | None = None
 
 
 class OutcomeDecision(BaseModel):
@@ -266,7 +297,7 @@ class UnhandledEvent(EngineEvent, defer_build=True):
     idle: bool = False
 
 
-class StepState(StrEnum):
+class StepState(enum.StrEnum):
     """LlamaIndex's names for what `StepStateChanged.step_state` says."""
 
     PREPARING = "preparing"
@@ -335,6 +366,29 @@ Event.__flownb_kind__ = Kind("flownb.events:Event", "event", ())
 def newest(key: str) -> type[Event] | None:
     """The class that a key means now: of a cell that was run again, the last one. None for local and unknown ones."""
     return _newest.get(key)
+
+
+def defined(key: str) -> type | None:
+    """The class that a key means now, for what is stored: an event, or a model, dataclass, named tuple or enum that
+    stands beside events: at the top of `__main__` or of a module that has defined some. Nothing is imported for it."""
+    event = _newest.get(key)
+    if event is not None:
+        return event
+    module, _, name = key.partition(":")
+    if module not in _modules:
+        return None
+    found: Any = sys.modules.get(module)
+    for part in name.split("."):
+        found = getattr(found, "__dict__", {}).get(part)  # past any `__getattr__`
+    return found if isinstance(found, type) and key_of(found) == key and _is_data(found) else None
+
+
+def _is_data(cls: type) -> bool:
+    return (
+        issubclass(cls, (BaseModel, enum.Enum))
+        or dataclasses.is_dataclass(cls)
+        or (issubclass(cls, tuple) and hasattr(cls, "_fields"))
+    )
 
 
 @contextmanager

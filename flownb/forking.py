@@ -19,13 +19,9 @@ from flownb.core.spec import Spec, takers
 from flownb.core.state import Delivery, RunState, StepState, is_ended
 from flownb.core.ticks import (
     AnyTick,
-    ChildChanged,
     DefinitionAdopted,
     GateReason,
-    QuietNoticed,
-    RequestAnswered,
     RunForked,
-    StateWritten,
     StepFailed,
 )
 from flownb.core.values import Out
@@ -44,6 +40,7 @@ from flownb.run import Run
 from flownb.runtime.clock import SystemClock
 from flownb.runtime.copying import copied
 from flownb.runtime.host import host_for
+from flownb.runtime.opening import put_inbox
 from flownb.runtime.questions import Accepted
 from flownb.runtime.results import out_of, value_out
 from flownb.runtime.runner import Runner, Shared
@@ -114,7 +111,7 @@ def go_on_from(
         runner.control[0] = replace(tick, state={**dict(base.user.items()), **given})
     _know_answers(runner, taken.answered, base.seq)
     later = 0.0 if name == base.run_id else max(0.0, now - base.at)
-    _put_inbox(runner, base, taken.inbox, later)
+    put_inbox(runner, base, taken.inbox, later)
     return begun(runner, workflow, settings, full=bool(gate))
 
 
@@ -185,24 +182,6 @@ def _know_answers(runner: Runner, answered: Sequence[Answered], shift: int) -> N
         questions.closed[n] = "default" if known.how == "default" else "answered"
         if known.answer is not None:
             questions.accepted[n] = Accepted(known.answer, known.by, known.at, known.how)  # type: ignore[arg-type]
-
-
-def _put_inbox(runner: Runner, base: RunState, inbox: Sequence[AnyTick], later: float) -> None:
-    """What waited to be admitted waits again; what comes from steps that start again does not: they bring it anew."""
-    settled, over = ends_in(base, inbox)
-    for tick in inbox:
-        if isinstance(tick, QuietNoticed) or (isinstance(tick, ChildChanged) and tick.child not in over):
-            continue
-        if hasattr(tick, "start") and getattr(tick, "delivery", 0) not in settled:
-            continue
-        if isinstance(tick, StepFailed) and tick.retry_at is not None:
-            runner.inbox.append(replace(tick, retry_at=tick.retry_at + later))
-            continue
-        if isinstance(tick, StateWritten):
-            runner.user.put(tick)
-        if isinstance(tick, RequestAnswered):
-            runner.questions.accepted[tick.request] = Accepted(tick.answer, tick.by, tick.at, tick.how, tick.key)
-        runner.inbox.append(tick)
 
 
 # -- after shared ticks
@@ -343,6 +322,12 @@ def _refuse_stranger(run: Run[Any], step: str, out: Out) -> None:
 
 def begun(runner: Runner, workflow: Workflow[Any], settings: Settings, *, full: bool) -> Run[Any]:
     """Drive it, with what its children need."""
+    with_children(runner)
+    return launched(runner, workflow, settings, full=full)
+
+
+def with_children(runner: Runner) -> None:
+    """Let a runner make the children that its state has, as far as this process has their workflows."""
     from flownb.workflow import workflow_of  # it is built on launching, as this module is
 
     if runner.make_child is not None:
@@ -350,4 +335,3 @@ def begun(runner: Runner, workflow: Workflow[Any], settings: Settings, *, full: 
             flow = workflow_of(child.workflow)
             if flow is not None and child.workflow not in (runner.flows or {}):
                 runner.flows = {**(runner.flows or {}), child.workflow: runner.make_child(flow)}
-    return launched(runner, workflow, settings, full=full)

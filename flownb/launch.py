@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import warnings
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Any, Generic, Literal
 from weakref import WeakKeyDictionary
 
@@ -11,6 +13,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 from typing_extensions import TypeVar
 
+from flownb.answering import readmitted, schema_in
 from flownb.awaiting import is_headless
 from flownb.context import Context
 from flownb.core.state import Child
@@ -23,11 +26,12 @@ from flownb.policy import AnswerPolicy, Notice
 from flownb.run import Run, room
 from flownb.runs import Store, store_for
 from flownb.runtime.clock import Clock, SystemClock
-from flownb.runtime.copying import copied
+from flownb.runtime.copying import copied, is_flat
 from flownb.runtime.host import Host, host_for, in_kernel
 from flownb.runtime.line import Line
 from flownb.runtime.results import out_of
 from flownb.runtime.runner import Runner, Shared
+from flownb.runtime.stored import Stored
 from flownb.runtime.worker import Worker
 from flownb.starting import checked_id, known, same_run, start_event
 
@@ -92,7 +96,7 @@ class Launcher(Generic[R]):
         """See `Workflow.debug`."""
         return self._begin(ctx, start_event, run_id, fields, ("person",))
 
-    def resume(self, run: Any, *, retry_failed: bool = False) -> Run[R]:
+    def resume(self, run: Any = None, *, retry_failed: bool = False) -> Run[R]:
         """See `Workflow.resume`."""
         from flownb.resuming import resume_run  # it builds on this module
 
@@ -130,7 +134,9 @@ class Launcher(Generic[R]):
             return known_run if same.ended else driven(known_run)
         clock = settings.clock or _clock
         now = clock.now()
-        out = out_of(copied(first), definition, now)
+        if event is not None or not is_flat(first):  # made here of plain values, it is nobody's but ours
+            first = copied(first)
+        out = out_of(first, definition, now)
         started = RunStarted(now, run_id, definition.spec, out, gate, terms=terms_of(definition, settings))
         host = host_for(settings.host or options.host)
         runner = runner_for(workflow, definition, started, settings, host, store)
@@ -175,27 +181,39 @@ def runner_for(
         host=host,
         clock=settings.clock or _clock,
         committer=store._committer if store is not None else None,
-        make_context=_context_for,
+        make_context=outfit,
         quiet_output=in_kernel(),
         shared=shared,
     )
+    equip(runner, workflow, settings, store)
+    return runner
+
+
+def equip(runner: Runner, workflow: Workflow[Any] | None, settings: Settings, store: Store | None) -> None:
+    """Give a runner what its workflow and its launch say beside the definition; a run of no workflow that this process
+    has can be looked at."""
+    if store is not None and runner.stored is None:
+        runner.stored = Stored(store._committer, readmitted, schema_in, notebook())
     if settings.executors:
         runner.executors = settings.executors
     if (settings.answers or settings.input_handler) and (settings.answers_if == "always" or is_headless()):
         runner.questions.policy = AnswerPolicy(settings.answers, settings.input_handler)
     if settings.on_request is not None:
         runner.questions.on_request = Notice(settings.on_request)
-    runner.owner, runner.stands, runner.unserializable = workflow, workflow._stands, workflow._unserializable
-    runner.make_child = lambda flow: child_maker(flow, settings, store)
-    return runner
+    if workflow is not None:
+        runner.owner, runner.stands, runner.unserializable = workflow, workflow._stands, workflow._unserializable
+    runner.make_child = partial(child_maker, settings, store)
+
+
+def notebook() -> str:
+    """Path of the notebook whose kernel this is, as the front end told it; "" where that is not known (R1.39)."""
+    return os.environ.get("JPY_SESSION_NAME", "") if in_kernel() else ""
 
 
 def launched(runner: Runner, workflow: Workflow[Any], settings: Settings, *, full: bool) -> Run[Any]:
     """Drive it, and show its panel where there is one."""
     run: Run[Any] = Run(runner, workflow, settings)
     known[runner_key(runner, workflow, settings)] = runner
-    panel = (settings.panel or options.panel) if in_kernel() else "off"
-    show = room("display") if panel != "off" else None
     if in_kernel():
         room("capture")()  # before the first step can display anything
     limit = workflow._num_concurrent_runs
@@ -203,9 +221,15 @@ def launched(runner: Runner, workflow: Workflow[Any], settings: Settings, *, ful
         runner.host.call(runner.launch)
     else:
         lines.setdefault(workflow, Line(limit)).enter(runner)
-    if show is not None:
-        show(run, full=full or panel == "full")
+    shown_at_start(run, full=full)
     return run
+
+
+def shown_at_start(run: Run[Any], *, full: bool) -> None:
+    """Show its panel, where there is one."""
+    panel = (run._settings.panel or options.panel) if in_kernel() else "off"
+    if panel != "off":
+        room("display")(run, full=full or panel == "full")
 
 
 def runner_key(runner: Runner, workflow: Workflow[Any], settings: Settings) -> tuple[Store | None, str]:
@@ -213,24 +237,36 @@ def runner_key(runner: Runner, workflow: Workflow[Any], settings: Settings) -> t
     return store_of(workflow, settings), runner.run_id
 
 
-def child_maker(flow: Workflow[Any], settings: Settings, store: Store | None) -> Callable[[Runner, Child], Runner]:
+def child_maker(settings: Settings, store: Store | None, flow: Workflow[Any]) -> Callable[[Runner, Child], Runner]:
     """How a run of this workflow is made as a child; it is driven where its parent is."""
 
     def make(parent: Runner, child: Child) -> Runner:
+        from flownb.restoring import is_in, restored  # it builds on this module
+
+        own = replace(settings, clock=parent.clock)
+        if is_in(store, child.run_id):  # an earlier process began it
+            assert store is not None
+            old = restored(store, child.run_id, flow, own, parent.host)
+            _take_in(old, flow, parent)
+            return old
         definition = flow.definition
         gate: tuple[GateReason, ...] = ("parent",) if parent.state.gate else ()
         terms = terms_of(definition, replace(settings, timeout=None))
         link = Parent(parent.run_id, child.id)
         now = parent.clock.now()
         started = RunStarted(now, child.run_id, definition.spec, child.out, gate, terms=terms, parent=link)
-        own = replace(settings, clock=parent.clock)
         runner = runner_for(flow, definition, started, own, parent.host, store)
-        runner.policies = _inherited(definition.policies, parent.policies)
-        runner._context = parent._context  # its steps see what the caller of its parent had set
+        _take_in(runner, flow, parent)
         known[store, child.run_id] = runner
         return runner
 
     return make
+
+
+def _take_in(runner: Runner, flow: Workflow[Any], parent: Runner) -> None:
+    """A child inherits from its parent."""
+    runner.policies = _inherited(flow.definition.policies, parent.policies)
+    runner._context = parent._context  # its steps see what the caller of its parent had set
 
 
 def _inherited(own: Policies, above: Policies) -> Policies:
@@ -242,7 +278,8 @@ def _inherited(own: Policies, above: Policies) -> Policies:
     )
 
 
-def _context_for(worker: Worker) -> Context[Any]:
+def outfit(worker: Worker) -> Context[Any]:
+    """The context that a step gets."""
     return Context(worker, worker.step.state_model)
 
 

@@ -31,13 +31,14 @@ from flownb.runtime.copying import copied
 from flownb.runtime.pending import Pending
 from flownb.runtime.results import out_of
 from flownb.runtime.runner import Runner
+from flownb.runtime.stored import accept, pass_on, refuse_changes
 from flownb.sending import check_target
 from flownb.starting import resting
 
 
 def send(runner: Runner, ev: Event, step: str | None, key: str | None) -> Pending[None]:
     """Send an event from outside; see `Run.send_event`."""
-    if runner.ended or runner.suspended:
+    if runner.ended or (runner.suspended and runner.stored is None):
         raise WorkflowDone(
             f"Run {runner.run_id!r} is {runner.state.status if runner.ended else 'suspended'}; it takes no more events."
         )
@@ -48,10 +49,15 @@ def send(runner: Runner, ev: Event, step: str | None, key: str | None) -> Pendin
     if opened is not None:
         owner, request = opened
         answer_request(owner, request, copied(ev), None, {}, "event", key or "")
+        if owner.suspended:
+            return over("the answer's admission")
         return owner.until("the answer's admission", lambda: request.id not in owner.state.requests)
     now = runner.clock.now()
     out = runner.checked(out_of(copied(ev), runner.definition, now))
     tick = EventArrived(now, out, step, key or "", options.user)
+    if runner.suspended:  # it lies in the store until the run's driver takes it
+        accept(runner, tick, key=key or "")
+        return over("the event's admission")
     handle: Pending[None] = Pending("the event's admission", runner.host.loop)
     with runner.questions.door:  # of two threads that send the last one that is kept, one is told so
         if _keeps(runner, out, step) and len(runner.state.mailbox) + len(runner.arriving) >= MAILBOX_LIMIT:
@@ -77,13 +83,18 @@ def cancel(runner: Runner, reason: str) -> Pending[None]:
 
     Returns:
         A handle that ends when the run is over and its steps are gone, or had the time for it.
+
+    Raises:
+        RunReadOnly: It was imported.
     """
     by = options.user
+    refuse_changes(runner)
 
     def stop() -> None:
+        tick = cancel_tick(runner, reason, by)
         resting.discard(runner)
         runner.reopen()
-        runner.put(cancel_tick(runner, reason, by))
+        pass_on(runner, tick)
 
     def over() -> None:
         try:
@@ -115,37 +126,66 @@ async def _waited(end: Pending[None]) -> None:
     await end
 
 
-def suspend(runner: Runner, drain: float) -> Pending[None]:
-    """Let running steps finish into the inbox for so many seconds, then stop driving (R5.53)."""
-    handle: Pending[None] = Pending("the suspension", runner.host.loop)
-    is_asked = False
+class Suspension:
+    """A run lets its steps finish before nobody drives it any more; one at a time, however often it is asked for
+    (R5.54). On its loop's thread."""
 
-    def stop() -> None:
-        nonlocal is_asked
-        if not is_asked and not runner.ended and not runner.suspended:
-            is_asked = True  # once: a second one would stop who goes on with it
+    def __init__(self, runner: Runner) -> None:
+        self._runner = runner
+        self._is_asked = False
+        self.over: Pending[None] = Pending("the suspension", runner.host.loop)
+        runner.put(GateClosed(runner.clock.now(), "budget", options.user))
+        runner.listeners.append(self.look)
+
+    def stop(self) -> None:
+        """Wait no longer."""
+        runner = self._runner
+        if not self._is_asked and not self.over.done():
+            self._is_asked = True
             by = options.user
             runner.put(RunSuspended(runner.clock.now(), f"suspended{' by ' + by if by else ''}", by))
 
-    def look() -> None:
-        if handle.done():
+    def look(self) -> None:
+        """Whether it is there, or nothing runs any more."""
+        runner = self._runner
+        if self.over.done():
             return
         if runner.suspended or runner.ended:
-            runner.listeners.remove(look)
             if not runner.ended:
                 resting.add(runner)
-            handle.resolve(None)
+            self._end()
         elif not any(not worker.returned for worker in runner.workers.values() if worker.holds_slot):
-            stop()
+            self.stop()
+
+    def take_back(self) -> bool:
+        """Somebody wants the run to go on; False if it is too late for that."""
+        runner = self._runner
+        if self._is_asked:
+            return False
+        runner.put(GateOpened(runner.clock.now(), "budget", options.user))
+        self._end()
+        return True
+
+    def _end(self) -> None:
+        self._runner.listeners.remove(self.look)
+        self._runner.stopping = None
+        self.over.resolve(None)
+
+
+def suspend(runner: Runner, drain: float) -> Pending[None]:
+    """Let running steps finish into the inbox for so many seconds, then stop driving (R5.53)."""
+    handle: Pending[None] = Pending("the suspension", runner.host.loop)
 
     def begin() -> None:
         if runner.ended or runner.suspended:
             handle.resolve(None)
             return
-        runner.put(GateClosed(runner.clock.now(), "budget", options.user))
-        runner.listeners.append(look)
-        runner.host.later(max(0.0, drain), stop)
-        runner.host.soon(look)
+        if runner.stopping is None:
+            runner.stopping = Suspension(runner)
+        stopping: Suspension = runner.stopping
+        stopping.over.on_end(lambda: handle.resolve(None))
+        runner.host.later(max(0.0, drain), stopping.stop)
+        runner.host.soon(stopping.look)
 
     runner.host.call(begin)
     return handle
@@ -157,13 +197,13 @@ class OpenHold(AbstractAsyncContextManager[None], AbstractContextManager[None]):
     def __init__(self, runner: Runner, reason: str) -> None:
         self._runner = runner
         self._number = runner.new_hold()
-        runner.post(HoldChanged(runner.clock.now(), self._number, reason))
+        pass_on(runner, HoldChanged(runner.clock.now(), self._number, reason))
 
     def release(self) -> None:
         """Nothing more will be sent."""
         number, self._number = self._number, 0
         if number and not self._runner.ended:
-            self._runner.post(HoldChanged(self._runner.clock.now(), number))
+            pass_on(self._runner, HoldChanged(self._runner.clock.now(), number))
 
     def __enter__(self) -> None:
         return None
@@ -213,7 +253,7 @@ def open_gate(runner: Runner) -> None:
     """Lift what a person and breakpoints closed, and what the guard against endless loops did; on the loop's thread."""
     for reason in runner.gate():
         if reason in ("person", "breakpoint", "livelock", "budget"):
-            runner.put(GateOpened(runner.clock.now(), reason, options.user))
+            pass_on(runner, GateOpened(runner.clock.now(), reason, options.user))
 
 
 def step_ticks(runner: Runner, n: int) -> list[GateClosed | StepsGranted]:

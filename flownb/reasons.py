@@ -32,7 +32,9 @@ class Reason(str):
 def why(runner: Runner) -> Reason:
     """The reason of the present moment (R5.39)."""
     if runner.suspended:
-        return Reason(f"Suspended{_by(runner.state)}: {runner.suspended}")
+        by = _by(runner.state)
+        because = "" if runner.suspended == f"suspended{by}" else f": {runner.suspended.rstrip('.')}"
+        return Reason(f"Suspended{by}{because}. Only flow.resume({runner.run_id!r}) moves it.")
     if runner.blocked:
         return Reason(f"Blocked: the journal cannot be written ({runner.blocked}); it is tried again.")
     said = [reason_of(runner.state, runner.clock.now(), len(runner.inbox), runner.ticks)]
@@ -46,7 +48,11 @@ def why(runner: Runner) -> Reason:
         said += [f"For request {n}: {error}" for n, error in errors if runner.state.requests.get(n) is not None]
     if runner.state.side.children.n:
         children = list((runner.children or {}).values())
-        said += [f"Child {child.run_id}: {why(child)}" for child in children if child.state.status == "waiting"]
+        said += [
+            f"Child {child.run_id}: {why(child)}"
+            for child in children
+            if child.suspended or child.state.status == "waiting"
+        ]
     return Reason(" ".join(said))
 
 
@@ -94,7 +100,7 @@ def _why_ended(state: RunState) -> str:
     failure = state.failure
     if state.status == "failed" and failure is not None:
         where = state.spec.steps[state.failed_step].name if state.failed_step >= 0 else "the engine"
-        return f"Failed at tick {state.seq} in {where}: {failure.type}: {failure.message}"
+        return f"Failed at tick {state.seq} in {where}: {short(failure.type)}: {failure.message}"
     if state.status == "timed_out" and failure is not None:
         return f"Timed out at tick {state.seq}: {failure.message}"
     if state.status == "cancelled":

@@ -5,14 +5,24 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, Generic, Literal, TypeVar, cast
 
-from flownb.answering import answer_request, answer_type, family, unanswered, waiter_of, why_closed
+from flownb.answering import (
+    answer_in_store,
+    answer_request,
+    answer_type,
+    family,
+    unanswered,
+    waiter_of,
+    why_closed,
+)
 from flownb.core.state import Request as OpenRequest
 from flownb.core.ticks import RequestDisposed, RequestHeld
 from flownb.defaults import options
+from flownb.errors import RequestClosed, RequestError
 from flownb.events import InputRequiredEvent
 from flownb.runtime.acting import closed_event
 from flownb.runtime.results import shown
 from flownb.runtime.runner import Runner
+from flownb.runtime.stored import accept, pass_on
 
 Q = TypeVar("Q", bound=InputRequiredEvent[Any])
 P = TypeVar("P", bound=InputRequiredEvent[Any])
@@ -38,8 +48,14 @@ class Request(Generic[Q]):
     @property
     def step(self) -> str:
         """Name of the step that asked."""
-        steps = self._runner.state.spec.steps
-        return steps[self._opened.step].name if self._opened.step >= 0 else ""
+        steps, place = self._runner.state.spec.steps, self._now.step
+        return steps[place].name if place >= 0 else ""
+
+    @property
+    def _now(self) -> OpenRequest:
+        """The question as the run has it now: it may have adopted newer definitions since."""
+        runner, n = self._runner, self._opened.id
+        return runner.state.requests.get(n) or runner.questions.all.get(n) or self._opened
 
     @property
     def question(self) -> Q:
@@ -48,7 +64,7 @@ class Request(Generic[Q]):
     @property
     def answer_type(self) -> Any:
         """What an answer has to be: an event class or any type that pydantic takes."""
-        return answer_type(self._runner, self._opened)
+        return answer_type(self._runner, self._now)
 
     @property
     def opened_at(self) -> float:
@@ -58,7 +74,7 @@ class Request(Generic[Q]):
     def deadline(self) -> float | None:
         """Unix seconds; None for none, or if its countdown was stopped. Of a wait for an event that shows it, the
         wait's."""
-        now = self._runner.state.requests.get(self._opened.id) or self._opened
+        now = self._now
         waiter = waiter_of(self._runner, now)
         return now.due_at if waiter is None else waiter.due_at
 
@@ -86,33 +102,52 @@ class Request(Generic[Q]):
 
     def answer(self, answer: Any = None, /, *, by: str | None = None, **fields: Any) -> None:
         """Answer it; see `Run.answer`."""
-        answer_request(self._runner, self._opened, answer, by, fields)
+        answer_request(self._runner, self._now, answer, by, fields)
 
     def dispose(self, reason: str = "") -> str:
         """End it without an answer; its asker gets `RequestDisposed`. On a closed one nothing happens.
 
         Returns:
             What had closed it already: "answered", "expired", ...; "" if it was open.
+
+        Raises:
+            RequestError: It asks what became of a step that was lost: only an answer can say.
         """
         runner, n = self._runner, self._opened.id
+        if self._opened.kind == "unknown":
+            raise RequestError(
+                f"Question {n} of run {runner.run_id!r} asks what became of step {self.step!r}, and somebody has to "
+                'say so: answer(decision="retry"), "done" or "fail".'
+            )
         with runner.questions.door:
             before = why_closed(runner, n) or ("answered" if n in runner.questions.accepted else "")
             if before:
                 return before
             runner.questions.disposing.add(n)
             closed = None if self._opened.delivery else closed_event(runner, n, "disposed")
-            runner.post(RequestDisposed(runner.clock.now(), n, reason, options.user, closed))
-        return ""
+            tick = RequestDisposed(runner.clock.now(), n, reason, options.user, closed)
+            try:
+                is_first = accept(runner, tick, key=f"answer:{n}", request=n)
+            except RequestClosed:
+                is_first = False
+        if is_first:
+            return ""
+        runner.questions.disposing.discard(n)
+        return "answered" if answer_in_store(runner, n) is not None else "closed"
 
     def hold(self) -> None:
         """Stop its countdown: no deadline takes it away from who looks at it."""
         runner = self._runner
-        runner.post(RequestHeld(runner.clock.now(), self._opened.id, options.user))
+        pass_on(runner, RequestHeld(runner.clock.now(), self._opened.id, options.user))
 
     @property
     def token(self) -> str:
-        """Lets somebody outside answer by it; "" where the run is kept in memory only."""
-        return ""
+        """Lets somebody outside answer by it: `store.answer(token, ...)`; "" where the run is kept in memory only, or
+        where its step gave a token of its own."""
+        stored = self._runner.stored
+        if stored is None or self._opened.token:
+            return ""
+        return stored.committer.token(self._runner.run_id, self._opened.id)
 
     @property
     def supersedes(self) -> str | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
@@ -9,28 +10,33 @@ from typing import TYPE_CHECKING, Any
 from flownb.contexts import context_of, outer
 from flownb.core.graph import short
 from flownb.core.life import ends_in
-from flownb.core.state import is_ended
+from flownb.core.state import ENDED, is_ended
 from flownb.core.ticks import DefinitionAdopted, GateOpened, GateReason, RunOpened, StateWritten
 from flownb.defaults import options
 from flownb.definition import Definition
 from flownb.errors import (
+    JournalDamaged,
     RunConflict,
     RunNotFound,
     WorkflowConfigurationError,
     WorkflowNotDefined,
     WorkflowRuntimeError,
+    caller_level,
     near,
 )
-from flownb.forking import begun, go_on_from, refuse_homeless, refuse_other, retry_run
-from flownb.launch import Settings, runner_for, store_of
+from flownb.forking import begun, go_on_from, refuse_homeless, refuse_other, retry_run, with_children
+from flownb.launch import Settings, equip, notebook, runner_for, shown_at_start, store_of
+from flownb.restoring import flow_of, is_blind, is_in, restored
 from flownb.run import Run
 from flownb.runs import Store, store_for
-from flownb.runtime.host import host_for
-from flownb.runtime.opening import driver, unknown_outcomes
+from flownb.runtime.host import Host, host_for
+from flownb.runtime.opening import driver_of, unknown_outcomes
 from flownb.runtime.pending import Pending
 from flownb.runtime.runner import Runner, Shared
+from flownb.runtime.stored import is_viewed, refuse_changes
 from flownb.snapshot import Snapshot, dump, load, take, user_of
 from flownb.starting import known, resting
+from flownb.store.drivers import is_imported
 from flownb.store.snapshots import Taken
 from flownb.workflow import workflow_of
 
@@ -65,7 +71,14 @@ def resume(run: str | Mapping[str, Any], *, store: Any = None) -> Run[Any]:
     if isinstance(run, str):
         found = _find(None, Settings(store=store), run)
         if found is None:
-            raise _not_found(None, store_of_any(store), run)
+            raise _not_found(store_of_any(store), run)
+        if found.owner is None:
+            key, name = found.state.spec.key, found.state.spec.name
+            raise WorkflowNotDefined(
+                f"Run {run!r} is of workflow {name!r} ({key}), which this process has not defined. Define it, or make "
+                "an instance of it and call its resume(...).",
+                workflow=key,
+            )
         return resume_run(found.owner, Settings(store=store), run, retry_failed=False)
     key = str(run.get("key", "")) if isinstance(run, Mapping) else ""
     workflow = workflow_of(key) if key else None
@@ -87,11 +100,13 @@ def resume_run(workflow: Workflow[Any], settings: Settings, run: Any, *, retry_f
         return _resume_snapshot(workflow, settings, run)
     if isinstance(run, Run):
         run = run.run_id
+    if run is None:
+        run = _latest(workflow, settings)
     if not isinstance(run, str):
         raise WorkflowConfigurationError(f"resume takes a run id or a snapshot, not {run!r}.")
     runner = _find(workflow, settings, run)
     if runner is None:
-        raise _not_found(workflow, store_of(workflow, settings), run)
+        raise _not_found(store_of(workflow, settings), run)
     spec, own = runner.state.spec, workflow.definition.spec
     if spec.key != own.key and spec.name != own.name:
         raise RunConflict(
@@ -99,6 +114,8 @@ def resume_run(workflow: Workflow[Any], settings: Settings, run: Any, *, retry_f
             run_id=run,
             differs=("workflow",),
         )
+    if runner.owner is not workflow and runner.suspended:
+        equip(runner, workflow, settings, store_of(workflow, settings))
     handle: Run[Any] = Run(runner, workflow, settings)
     runner.notice_loss()
     if runner.ended:
@@ -118,15 +135,42 @@ def driven(run: Run[Any]) -> Run[Any]:
 
     Raises:
         DefinitionChanged: A step with work is gone from it.
+        RunReadOnly: It was imported.
     """
-    runner, workflow = run._runner, run._workflow
+    runner, workflow, settings = run._runner, run._workflow, run._settings
     if not runner.suspended:
+        if not runner.ended:
+            _reopen(runner, workflow.definition)  # a suspension may be under way
         return run
+    stored = runner.stored
+    refuse_changes(runner)
+    if stored is not None and stored.damage:
+        raise JournalDamaged(
+            f"{stored.damage} The run can be looked at up to there, and forked: run.debug.fork({len(runner.ticks)}).",
+            run_id=runner.run_id,
+            seq=len(runner.ticks) + 1,
+            reason=stored.damage,
+        )
+    if stored is not None and (runner.end.done() or runner.host.is_lost()):
+        store = store_of(workflow, settings)
+        assert store is not None
+        runner = restored(store, runner.run_id, workflow, settings)
+        run = Run(runner, workflow, settings)
     refuse_homeless(runner.state, workflow.definition.spec)
     resting.discard(runner)
     if runner.end.done() or runner.host.is_lost():
-        return _drive_anew(workflow, run._settings, runner)
+        return _drive_anew(workflow, settings, runner)
+    if runner.make_child is not None:
+        with_children(runner)
     _reopen(runner, workflow.definition)
+    if stored is not None and is_viewed(runner):
+        warnings.warn(
+            f"Run {runner.run_id!r}: {runner.suspended}. Here it can be looked at, answered, paused and cancelled.",
+            UserWarning,
+            stacklevel=caller_level(),
+        )
+    else:
+        shown_at_start(run, full=False)
     return run
 
 
@@ -135,8 +179,17 @@ def _reopen(runner: Runner, definition: Definition) -> None:
     reopened: Pending[None] = Pending("the reopening", runner.host.loop)
 
     def reopen() -> None:
-        runner.reopen(definition)
-        reopened.resolve(None)
+        stopping = runner.stopping
+        if stopping is not None and not stopping.take_back():
+            stopping.over.on_end(lambda: runner.host.soon(reopen))
+            return
+        resting.discard(runner)
+        try:
+            runner.reopen(definition)
+        except Exception as error:  # the store cannot be used now, say
+            reopened.reject(error)
+        else:
+            reopened.resolve(None)
 
     runner.host.call(reopen)
     if not runner.host.is_here():
@@ -157,19 +210,43 @@ def _resume_snapshot(workflow: Workflow[Any], settings: Settings, plain: Mapping
 
 
 def _find(workflow: Workflow[Any] | None, settings: Settings, run_id: str) -> Runner | None:
-    """The run of this process that has an id: the one in the store that is meant, else the only one."""
+    """The run that has an id: the one in the store that is meant, also of an earlier process, else the only one that
+    this process has."""
+    store = store_of(workflow, settings) if workflow is not None else store_of_any(settings.store)
     if workflow is not None:
-        found = known.get((store_of(workflow, settings), run_id))
-        if found is not None:
+        found = known.get((store, run_id))
+        if found is not None and not is_blind(found):
             return found
-    matching = [runner for (store, name), runner in list(known.items()) if name == run_id and _is_in(store, settings)]
+    matching = [(at, runner) for (at, name), runner in list(known.items()) if name == run_id and _is_in(at, settings)]
     if len(matching) > 1:
         raise RunConflict(
             f"There are {len(matching)} runs {run_id!r}, in several stores. Say which: store=...",
             run_id=run_id,
             differs=("store",),
         )
-    return matching[0] if matching else None
+    if matching:
+        store, found = matching[0]
+        if not is_blind(found) or (workflow is None and flow_of(found.state.spec.key) is None):
+            return found
+    return restored(store, run_id, workflow, settings) if store is not None and is_in(store, run_id) else None
+
+
+def _latest(workflow: Workflow[Any], settings: Settings) -> str:
+    """The newest run of a workflow in its store that is not over; in a kernel of this notebook's, if there is one
+    (R1.39).
+
+    Raises:
+        RunNotFound: There is none.
+    """
+    store, spec = store_of(workflow, settings), workflow.definition.spec
+    if store is not None:
+        rows = [row for row in store.runs(workflow=spec.name) if row.status not in ENDED and not row.parent]
+        rows = [row for row in rows if not is_imported(row.driver)]
+        own = [row for row in rows if row.notebook == notebook()] if notebook() else []
+        if rows:
+            return (own or rows)[0].run_id
+    where = f"in {store.place}" if store is not None else "in a store"
+    raise RunNotFound(f"There is no run of workflow {spec.name!r} {where} that is not over.", workflow=spec.name)
 
 
 def _is_in(store: Store | None, settings: Settings) -> bool:
@@ -180,13 +257,7 @@ def store_of_any(store: Any) -> Store | None:
     return store_for(store or options.store)
 
 
-def _not_found(workflow: Workflow[Any] | None, store: Store | None, run_id: str) -> Exception:
-    if store is not None and store.journal.last_seq(run_id):
-        return WorkflowRuntimeError(
-            f"Run {run_id!r} is in {store.place}, of an earlier process or freed by this one, and runs are not resumed "
-            "from a store yet. Keep run.snapshot() and resume that.",
-            run_id=run_id,
-        )
+def _not_found(store: Store | None, run_id: str) -> Exception:
     ids = sorted({name for _, name in list(known)})
     return RunNotFound(
         f"There is no run {run_id!r} in this process{f' and none in {store.place}' if store is not None else ''}. "
@@ -197,14 +268,37 @@ def _not_found(workflow: Workflow[Any] | None, store: Store | None, run_id: str)
 
 def _drive_anew(workflow: Workflow[Any], settings: Settings, old: Runner) -> Run[Any]:
     """Another driver takes over where the one before is lost (R5.5): the same run, its handles of before are not."""
-    newest, store = workflow.definition, store_of(workflow, settings)
+    host, store = host_for(settings.host or options.host), store_of(workflow, settings)
+    runner = _anew(workflow, settings, old, host, store)
+    run = begun(runner, workflow, settings, full=False)
+    _drive_children(settings, old, runner, store)
+    return run
+
+
+def _drive_children(settings: Settings, old: Runner, runner: Runner, store: Store | None) -> None:
+    """Its children go on where they were, those of a lost loop with another driver too."""
+    for number, child in (old.children or {}).items():
+        child.notice_loss()
+        again = child
+        if child.suspended and not child.ended and (child.end.done() or child.host.is_lost()):
+            again = _anew(child.owner, settings, child, runner.host, store)
+            again.policies, again._context = child.policies, runner._context
+            known[store, again.run_id] = again
+        runner.children = {**(runner.children or {}), number: again}
+        if again is not child:
+            _drive_children(settings, child, again, store)
+            runner.host.call(again.launch)
+
+
+def _anew(workflow: Workflow[Any], settings: Settings, old: Runner, host: Host, store: Store | None) -> Runner:
+    """A runner that goes on where one that is lost was."""
+    newest = workflow.definition
     is_changed = newest.spec.hash != old.state.spec.hash
     definition = old.definition if is_changed else newest
     settled, _ = ends_in(old.state, old.inbox)
     now = max(old.clock.now(), old.state.at)
-    opened = RunOpened(now, driver(), unknown=unknown_outcomes(old, settled), settled=settled)
+    opened = RunOpened(now, driver_of(old), unknown=unknown_outcomes(old, settled), settled=settled)
     shared = Shared(old.run_id, tuple(old.ticks), old.history, is_new=False)
-    host = host_for(settings.host or options.host)
     runner = runner_for(workflow, definition, opened, settings, host, store, shared=shared)
     runner.first, runner.committer, runner.clock = old.first, old.committer, old.clock
     runner.errors, runner.flows, runner.late = old.errors, old.flows, old.late
@@ -223,7 +317,7 @@ def _drive_anew(workflow: Workflow[Any], settings: Settings, old: Runner) -> Run
         if isinstance(tick, StateWritten):
             runner.user.put(tick)
         runner.inbox.append(tick)
-    return begun(runner, workflow, settings, full=False)
+    return runner
 
 
 def go_on(

@@ -11,6 +11,7 @@ from typing_extensions import TypeVar
 from flownb import outside
 from flownb.answering import answer_request, find, names_a_question
 from flownb.awaiting import block_until_over, until_gone, until_over
+from flownb.core.graph import short
 from flownb.core.state import RunState, shown_status
 from flownb.core.ticks import GateClosed, RunForked
 from flownb.defaults import options
@@ -35,6 +36,7 @@ from flownb.runtime.copying import copied
 from flownb.runtime.pending import Pending
 from flownb.runtime.results import shown
 from flownb.runtime.runner import Runner
+from flownb.runtime.stored import is_viewed, pass_on
 from flownb.sending import name_of
 from flownb.state import DictState
 from flownb.stream import StreamItem, read
@@ -116,7 +118,7 @@ class Run(Awaitable[R], Generic[R]):
     def status(self) -> str:
         """running, waiting, paused, blocked, suspended, completed, failed or cancelled."""
         self._runner.notice_loss()
-        if self._runner.suspended:
+        if self._runner.suspended and not is_viewed(self._runner):
             return "suspended"
         if self._runner.blocked:
             return "blocked"
@@ -184,7 +186,7 @@ class Run(Awaitable[R], Generic[R]):
             kind = _ENGINE_ERRORS.get(state.failure.type)
             if kind is not None:
                 return kind(state.failure.message)
-            return StepFailure(f"{state.failure.type}: {state.failure.message}\n{state.failure.traceback}")
+            return StepFailure(f"{short(state.failure.type)}: {state.failure.message}\n{state.failure.traceback}")
         return None
 
     def cancel(self, reason: str = "") -> Pending[None]:
@@ -229,11 +231,8 @@ class Run(Awaitable[R], Generic[R]):
         """Close the gate: running steps go on, what they bring waits in the inbox."""
         runner = self._runner
 
-        def stop() -> None:
-            runner.put(GateClosed(runner.clock.now(), "person", options.user))
-
         if not self.is_done():
-            runner.host.call(stop)
+            pass_on(runner, GateClosed(runner.clock.now(), "person", options.user))
         return self.when("the pause", lambda: bool(runner.state.gate) and not runner.control)
 
     def cont(self) -> Pending[Moment]:

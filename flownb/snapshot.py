@@ -15,7 +15,7 @@ from flownb.core.reduce import reduce
 from flownb.core.state import RunState, is_ended
 from flownb.core.ticks import AnyTick, CancelRequested, RunSuspended
 from flownb.core.values import Out
-from flownb.events import newest
+from flownb.events import defined
 from flownb.runtime.pending import Pending
 from flownb.runtime.runner import Runner
 from flownb.store.codec import Codec
@@ -56,7 +56,7 @@ class Snapshot(dict[str, Any]):
 @cache
 def codec() -> SnapshotCodec:
     """Between what is taken of runs and plain JSON."""
-    return SnapshotCodec(Codec(newest, "live"))
+    return SnapshotCodec(Codec(defined, "live"))
 
 
 def dump(taken: Taken) -> Snapshot:

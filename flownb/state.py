@@ -74,6 +74,15 @@ class State(Generic[S]):
         """Write what stands at a dotted path; missing dicts on the way are made."""
         self._write(with_path(self._worker.runner.user_view(), self._model, path, value))
 
+    def __getitem__(self, path: str) -> Any:
+        raise ContextStateError(f"The state is read by ctx.state.get({path!r}), or as a whole by ctx.state.get().")
+
+    def __setitem__(self, path: str, value: Any) -> None:
+        raise ContextStateError(
+            f"The state is written by ctx.state.set({path!r}, ...), or as items inside `async with ctx.state.edit() as "
+            "s:` (`with` in a def step)."
+        )
+
     def clear(self) -> None:
         """Remove everything."""
         self._write({}, tuple(self._worker.runner.user_view()))
@@ -86,12 +95,13 @@ class State(Generic[S]):
     def _write(self, changes: dict[str, Any], dropped: tuple[str, ...] = ()) -> None:
         worker = self._worker
         worker.check()
-        worker.writes += 1
-        if worker.replay is not None and worker.writes <= worker.replay.writes:
+        if worker.next_write_is_in():
             return  # an earlier start wrote it (R3.55)
         runner, d = worker.runner, worker.delivery
         outs = {name: self._checked(name, value_out(value)) for name, value in changes.items()}
-        runner.write_state(StateWritten(runner.clock.now(), worker.step.name, d.id, d.start, outs, dropped))
+        tick = StateWritten(runner.clock.now(), worker.step.name, d.id, d.start, outs, dropped)
+        runner.user.put(tick)  # its own run sees it at once, the journal when it is admitted
+        worker.post(tick)
 
     def _checked(self, name: str, out: Out) -> Out:
         try:
@@ -170,6 +180,8 @@ class Edit(Generic[S]):
         self._before: dict[str, Any] = {}
         self._now: Any = None
         self._is_replayed = False
+        #: Ends with the block, or with its attempt: a thread that is stuck in one must not hold all others up (R3.16).
+        self._turn: Pending[None] | None = None
         self.is_open = False
 
     async def __aenter__(self) -> Any:
@@ -241,6 +253,10 @@ class Edit(Generic[S]):
         return worker.guard(runner.until(EDIT, lambda: not runner.state.gate and not runner.user.is_writing))
 
     def _open(self) -> Any:
+        if not self._is_replayed:
+            self._turn = Pending("the turn of an edit")
+            self._turn.on_end(self._edits.next)
+            self._state._worker.guard(self._turn)
         try:
             values = self._state._worker.runner.user_view()
             self._before = {name: out.value for name, out in values.items()}
@@ -266,8 +282,8 @@ class Edit(Generic[S]):
         return not self._is_replayed
 
     def _pass_on(self) -> None:
-        if not self._is_replayed:
-            self._edits.next()
+        if self._turn is not None:
+            self._turn.resolve(None)
 
 
 def whole(values: Names[Out], model: type[BaseModel] | None) -> Any:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any
+from typing import Any, cast
 
 from typing_extensions import TypeVar
 
@@ -21,17 +21,15 @@ from flownb.runtime.ledger import identity_of
 from flownb.runtime.pending import Pending
 from flownb.runtime.results import current
 from flownb.runtime.threads import pool
-from flownb.runtime.worker import Worker
+from flownb.runtime.worker import Waited, Worker
 
 T = TypeVar("T")
 
 
-class Ask(Pending[T]):
+class Ask(Waited[T]):
     """The handle of a question that a step asked."""
 
-    __slots__ = ("_mark", "_worker")
-    _mark: int
-    _worker: Worker
+    __slots__ = ()
 
     @property
     def request(self) -> Request[Any]:
@@ -53,8 +51,13 @@ def sleep(worker: Worker, due_at: float, name: str) -> Pending[None]:
     """
     wait = Sleep(due_at, name)
     found = worker.recorded(identity_of("sleep", name))
-    _, waited = worker.reopen(*found, "a sleep", wait) if found else worker.open("a sleep", wait)
-    return then(waited, worker, "a sleep", lambda outcome: None)
+    if found:
+        return worker.reopen(*found, "a sleep", wait, read=_nothing)
+    return worker.open("a sleep", wait, read=_nothing)
+
+
+def _nothing(worker: Worker, outcome: Outcome) -> None:
+    """What a sleep gives."""
 
 
 def event(
@@ -65,18 +68,8 @@ def event(
     what = f"an event {kind.__name__}"
     wait = Await(key, requires, due_at, name, question)
     found = worker.recorded(identity_of("event", f"{key} {name}" if name else key, None, requires))
-    if found:
-        _, waited = worker.reopen(*found, what, wait)
-    else:
-        answers = worker.runner.questions.asked_types
 
-        def prepare(mark: int) -> None:
-            if question is not None:
-                answers[worker.delivery.id, mark] = kind
-
-        _, waited = worker.open(what, wait, prepare)
-
-    def read(outcome: Outcome) -> Any:
+    def read(worker: Worker, outcome: Outcome) -> Any:
         if outcome.how in ("timed_out", "expired"):
             raise TimeoutError(f"No {kind.__name__} came in time for step {worker.step.name!r}.")
         if outcome.how == "disposed":
@@ -84,7 +77,13 @@ def event(
         assert outcome.out is not None
         return copied(current(outcome.out, worker.runner.definition))
 
-    return not found, then(waited, worker, what, read)
+    def prepare(mark: int) -> None:
+        if question is not None:
+            worker.runner.questions.asked_types[worker.delivery.id, mark] = kind
+
+    if found:
+        return False, worker.reopen(*found, what, wait, read=read)
+    return True, worker.open(what, wait, prepare, read=read)
 
 
 def ask(worker: Worker, out: Out, wait: AskWait, answer: Any, on_changed: str) -> Ask[Any]:
@@ -121,11 +120,9 @@ def ask(worker: Worker, out: Out, wait: AskWait, answer: Any, on_changed: str) -
         if answer is not None:
             runner.questions.asked_types[worker.delivery.id, mark] = answer
 
-    mark, waited = worker.reopen(*found, what, wait) if found else worker.open(what, wait, prepare)
-    handle: Ask[Any] = Ask(what, runner.host.loop, waited.abandon, waited.begin)
-    handle._worker, handle._mark = worker, mark
-    _pass_on(waited, handle, worker, partial(answer_of, worker))
-    return handle
+    if found:
+        return cast("Ask[Any]", worker.reopen(*found, what, wait, read=answer_of, kind=Ask))
+    return cast("Ask[Any]", worker.open(what, wait, prepare, read=answer_of, kind=Ask))
 
 
 def _same(entry: Did, out: Out) -> bool:
@@ -160,17 +157,12 @@ def answer_of(worker: Worker, outcome: Outcome) -> Any:
 
 
 def then(waited: Pending[Outcome], worker: Worker, what: str, read: Callable[[Outcome], Any]) -> Pending[Any]:
-    """The handle that a step's code awaits."""
+    """Another handle of a wait, with what its outcome means there."""
     handle: Pending[Any] = Pending(what, worker.runner.host.loop, waited.abandon, waited.begin)
-    _pass_on(waited, handle, worker, read)
-    return handle
-
-
-def _pass_on(waited: Pending[Outcome], handle: Pending[Any], worker: Worker, read: Callable[[Outcome], Any]) -> None:
     if not worker.step.is_async:
         handle.blocking = pool.waiting
-
     waited.on_end(partial(_hand_over, waited, handle, read))
+    return handle
 
 
 def _hand_over(waited: Pending[Outcome], handle: Pending[Any], read: Callable[[Outcome], Any]) -> None:

@@ -6,7 +6,7 @@ import sys
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from types import FrameType
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, get_args, get_origin, overload
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, Never, get_args, get_origin, overload
 from weakref import WeakValueDictionary
 
 from typing_extensions import TypeVar as DefaultTypeVar
@@ -84,7 +84,11 @@ class Workflow(Generic[R]):
         verbose: bool = False,
         skip_graph_checks: Iterable[str] | None = (),
         workflow_name: str | None = None,
+        **unknown: Never,
     ) -> None:
+        for setting in unknown:
+            known = tuple(Workflow.__init__.__kwdefaults__ or ())
+            raise WorkflowConfigurationError(f"Workflow has no setting {setting!r}. {near(setting, known, 'It has')}")
         check_choice("timeout_clock", timeout_clock)
         check_choice("unhandled", unhandled)
         check_choice("unserializable", unserializable)
@@ -309,7 +313,7 @@ class Workflow(Generic[R]):
         """The same with the gate closed from the first tick on: step through it with `run.debug.step()`."""
         return Launcher(self, PLAIN).debug(ctx, start_event, run_id=run_id, **fields)
 
-    def resume(self, run: Any, *, retry_failed: bool = False) -> Run[R]:
+    def resume(self, run: Any = None, *, retry_failed: bool = False) -> Run[R]:
         """Go on with a run that nobody drives, or from a snapshot.
 
         Args:

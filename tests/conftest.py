@@ -1,10 +1,13 @@
 """For all tests: a clean environment, Hypothesis profiles, and no skips where CI=true."""
 
+import itertools
 import os
-from collections.abc import Generator
+from collections.abc import Callable, Generator, Iterator
 
 import pytest
 from hypothesis import HealthCheck, settings
+
+from tests.postgres import Server
 
 IN_CI = os.environ.get("CI", "").lower() in {"1", "true", "yes"}
 
@@ -43,3 +46,21 @@ def pytest_make_collect_report(
         report.outcome = "failed"
         report.longrepr = f"Skipped, and with CI=true nothing may be: {report.longrepr}"
     return report
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[Server]:
+    """A PostgreSQL server, started for the first test that needs it."""
+    server = Server()
+    try:
+        server.start()
+        yield server
+    finally:
+        server.remove()
+
+
+@pytest.fixture(scope="session")
+def new_url(postgres: Server) -> Callable[[], str]:
+    """Gives the URL of an empty store each time."""
+    numbers = itertools.count(1)
+    return lambda: postgres.url(f"test_{next(numbers)}")

@@ -2,7 +2,7 @@
 # Run ALL tests, from anywhere: bash tests/run.sh
 #
 # Makes .venv in the repository, installs the package with its test extra into it, and, as root on Debian or Ubuntu,
-# what else is missing (chromium, nodejs >= 18, python3-venv). Not as root it says in one line what to install.
+# what else is missing (chromium, nodejs >= 18, postgresql, python3-venv). Not as root it says in one line what to install.
 # PYTHON=/path/to/python picks the interpreter (>= 3.11), CHROMIUM=/path/to/browser the browser.
 set -uo pipefail
 cd "$(dirname "$0")/.." || exit 1
@@ -19,10 +19,12 @@ browser() {
     return 1
 }
 node_18() { node -e 'process.exit(parseInt(process.versions.node) < 18 ? 1 : 0)' >/dev/null 2>&1; }
+postgres_server() { compgen -G '/usr/lib/postgresql/*/bin/initdb' >/dev/null || command -v initdb >/dev/null; }
 venv() { "$PYTHON" -c 'import venv, ensurepip' >/dev/null 2>&1; }
 missing() {
     browser || echo chromium
     node_18 || echo nodejs
+    postgres_server || echo postgresql  # its programs: the tests start a server of their own
     venv || echo python3-venv
 }
 

@@ -9,6 +9,7 @@ import pytest
 from pydantic import BaseModel, SecretStr
 
 from flownb import Context, Event, HumanResponseEvent, InputRequiredEvent, Request, StartEvent, StopEvent, Workflow
+from flownb.core.ticks import TimerFired
 from flownb.errors import (
     AlreadyAnswered,
     AnswerInvalid,
@@ -391,6 +392,63 @@ def test_no_deadline_beats_an_answer_that_was_accepted():
     assert (request.status, request.by) == ("answered", "ann")
 
 
+def test_the_limit_of_a_wait_that_shows_a_question_beats_no_accepted_answer_either():
+    """R1.27, R1.31: the answer comes when the limit has passed already, but before the gate opens."""
+    clock = ManualClock()
+
+    async def work(ev: Begin, ctx: Context) -> StopEvent:
+        return StopEvent(result=(await ctx.wait_for_event(Reply, waiter_event=Call(), timeout=5)).text)
+
+    run = one(work).with_options(clock=clock).run()
+    request = open_requests(run)[0]
+    run.pause().result(20)
+    clock.advance(10)
+    wait_until(lambda: any(isinstance(tick, TimerFired) for tick in run.debug.inbox))
+    request.answer(text="here")
+    run.cont()
+    assert run.result(20) == "here"
+    assert request.status == "answered"
+
+
+@pytest.mark.parametrize("stops", [False, True])
+def test_an_answer_that_comes_while_its_deadline_is_admitted_is_refused(stops: bool):
+    """R1.27, R1.31: no answer is accepted and then lost; a deadline that is held up opens the door again."""
+    clock, refused = ManualClock(), []
+
+    async def work(ev: Begin, ctx: Context) -> StopEvent:
+        try:
+            return StopEvent(result=(await ctx.ask(Approve(), timeout=5)).note)
+        except AnswerTimeout:
+            return StopEvent(result="expired")
+
+    flow = one(work)
+    run = flow.with_options(clock=clock).run()
+    request = open_requests(run)[0]
+
+    def answers(moment: Any) -> bool:  # on another thread than the one that drives the run
+        if not isinstance(moment.tick, TimerFired):
+            return False
+        thread = threading.Thread(target=answer)
+        thread.start()
+        thread.join()
+        return stops
+
+    def answer() -> None:
+        try:
+            request.answer(ok=True, note="during it")
+        except RequestClosed as error:
+            refused.append(error)
+
+    flow.breakpoints.add(when=answers)
+    clock.advance(5)
+    if stops:
+        wait_until(lambda: run.status == "paused")
+        request.answer(ok=True, note="after it")
+        run.cont()
+    assert run.result(20) == ("after it" if stops else "expired")
+    assert len(refused) == 1
+
+
 # -- tokens
 
 
@@ -468,6 +526,34 @@ def test_an_event_that_names_a_question_answers_that_one_or_none():
     assert [r.question.text for r in run.requests] == ["second"]
     run.send_event(Verdict(ok=True, note="3", request_id=2))
     assert run.result(20) == ["1", "3", True]
+
+
+def test_an_event_that_names_a_question_costs_the_same_however_many_are_open():
+    """R4.51: the other ones are not looked at."""
+    looked: list[int] = []
+
+    class Noting(dict[int, Any]):
+        def __contains__(self, number: object) -> bool:
+            looked.append(number)  # type: ignore[arg-type]
+            return super().__contains__(number)
+
+        def get(self, number: Any, default: Any = None) -> Any:
+            looked.append(number)
+            return super().get(number, default)
+
+    async def work(ev: Begin, ctx: Context) -> StopEvent:
+        answers = await asyncio.gather(*(ctx.ask(Approve()) for _ in range(20)))
+        return StopEvent(result=[answer.ok for answer in answers])
+
+    run = one(work).run()
+    ids = [request.id for request in open_requests(run, 20)]
+    run._runner.questions.accepted = Noting()
+    for request_id in ids[:10]:
+        run.send_event(Verdict(ok=True, request_id=request_id)).result(20)
+    assert set(looked) == set(range(1, 11))
+    for request_id in ids[10:]:
+        run.answer(request_id, ok=False)
+    assert run.result(20) == [True] * 10 + [False] * 10
 
 
 def test_an_event_goes_to_the_waiter_that_it_fits_before_the_oldest_question():

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from flownb import Context, Event, HumanResponseEvent, InputRequiredEvent, StartEvent, StopEvent, Workflow
+from flownb import Context, Event, HumanResponseEvent, InputRequiredEvent, StartEvent, StopEvent, Workflow, step
 from flownb.errors import (
     AmbiguousAnswer,
     ContextStateError,
@@ -559,6 +559,24 @@ def test_gathered_children_give_their_results_in_the_order_of_the_branches():
         gates[i].set()
         wait_until(lambda: run.children.get(f"order/1/{i + 1}") and run.children[f"order/1/{i + 1}"].is_done())  # noqa: B023
     assert run.result(20) == [0, 1, 2]
+
+
+def test_children_of_two_objects_of_one_class_run_each_its_own():
+    """R6.18, R6.26: also if both begin at the same moment."""
+
+    class Gives(Workflow[int]):
+        def __init__(self, n: int) -> None:
+            super().__init__()
+            self.n = n
+
+        @step
+        async def give(self, ev: Inner) -> StopEvent:
+            return StopEvent(result=self.n)
+
+    async def work(ev: Begin, ctx: Context) -> StopEvent:
+        return StopEvent(result=await asyncio.gather(*(ctx.run(Gives(n)) for n in (1, 2))))
+
+    assert parent(work).run().result(20) == [1, 2]
 
 
 def test_a_fan_out_runs_a_child_in_each_branch():

@@ -813,3 +813,24 @@ def test_a_task_that_a_step_left_behind_may_only_send():
     assert run.result(20) == 5
     assert (seen, run.state) == (["over"], {})
     assert "EventArrived" in [type(tick).__name__ for tick in run.debug.ticks]
+
+
+def test_a_task_that_a_step_left_behind_waits_for_nothing_for_ever():
+    """R3.21: its wait ends with the attempt that it belongs to."""
+    seen: list[str] = []
+    tasks: list[asyncio.Task[None]] = []
+
+    async def work(ev: Begin, ctx: Context) -> StopEvent:
+        async def nap() -> None:
+            try:
+                await ctx.sleep(3600)
+            except AttemptOver:
+                seen.append("over")
+
+        tasks.append(asyncio.create_task(nap()))
+        await asyncio.sleep(0)
+        return StopEvent()
+
+    one(work).run().result(20)
+    wait_until(lambda: seen)
+    assert seen == ["over"]

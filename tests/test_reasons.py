@@ -80,7 +80,7 @@ CASES: dict[str, tuple[RunState, str]] = {
     ),
     "failed": (
         play(t.StepFailed(101.0, "work", 1, 1, ODD)),
-        "Failed at tick 2 in work: m:Odd: it broke\nbadly",
+        "Failed at tick 2 in work: Odd: it broke\nbadly",
     ),
     "cancelled": (play(t.CancelRequested(101.0, "off", "ann")), "Cancelled by ann: off."),
     "cancelled without a word": (play(t.CancelRequested(101.0)), "Cancelled: no reason given."),
@@ -178,10 +178,10 @@ def test_a_run_that_took_too_long_says_so():
 
 
 def test_a_suspended_run_says_why():
-    """R5.53."""
-    run = Forever().run()
+    """R5.53: and that nothing but a resume moves it."""
+    run = Forever().run(run_id="rests")
     run.suspend(drain=0).result(20)
-    assert run.why().startswith("Suspended")
+    assert run.why() == "Suspended. Only flow.resume('rests') moves it."
 
 
 def test_a_run_says_its_reason_as_text():

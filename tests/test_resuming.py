@@ -28,6 +28,7 @@ from flownb.errors import (
     ContextSerdeError,
     ContextStateError,
     DefinitionChanged,
+    RequestError,
     RunConflict,
     RunNotFound,
     WorkflowCancelledByUser,
@@ -830,6 +831,70 @@ def test_a_suspended_run_goes_on_though_nobody_held_it():
     asyncio.run(main())
 
 
+def test_a_run_that_was_suspended_twice_goes_on_once_it_is_resumed():
+    """R5.54: the second one stops nobody who goes on with it."""
+
+    async def main() -> None:
+        flow = Asks()
+        run = flow.run(run_id="twice")
+        await asked(run)
+        run.suspend()
+        await run.suspend()
+        again = flow.resume("twice")
+        await until(lambda: again.status == "waiting")
+        again.answer(ok=True)
+        assert await asyncio.wait_for(again, 20) is True
+
+    asyncio.run(main())
+
+
+class Gated(Workflow[str]):
+    """Ends when it is told."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.begun, self.go = asyncio.Event(), asyncio.Event()
+
+    @step
+    async def work(self, ev: StartEvent) -> StopEvent:
+        self.begun.set()
+        await self.go.wait()
+        return StopEvent(result="done")
+
+
+def test_a_resume_takes_a_suspension_back_that_still_drains():
+    """R5.53, R5.54: it was asked for, and its steps run still."""
+
+    async def main() -> None:
+        flow = Gated()
+        run = flow.run(run_id="drains")
+        await flow.begun.wait()
+        suspension = run.suspend(drain=60)
+        again = flow.resume("drains")
+        flow.go.set()
+        assert await asyncio.wait_for(again, 20) == "done"
+        await asyncio.wait_for(suspension, 20)
+        assert [type(tick).__name__ for tick in run.debug.ticks if "Suspended" in type(tick).__name__] == []
+
+    asyncio.run(main())
+
+
+def test_a_suspension_waits_no_longer_than_its_steps():
+    """R5.53: what they bring waits before the gate."""
+
+    async def main() -> None:
+        flow = Gated()
+        run = flow.run(run_id="patient")
+        await flow.begun.wait()
+        suspension = run.suspend(drain=60)
+        flow.go.set()
+        await asyncio.wait_for(suspension, 20)
+        assert run.status == "suspended"
+        assert await flow.resume("patient") == "done"
+
+    asyncio.run(main())
+
+
 def test_what_ended_before_a_suspension_does_not_run_again():
     """R5.53: running steps finish into the inbox; what was torn down runs again."""
     started: list[int] = []
@@ -904,7 +969,7 @@ def test_a_suspended_run_s_snapshot_goes_on():
 
 
 def test_a_step_that_must_not_run_again_is_asked_about():
-    """R3.62: after a suspension that tore it down."""
+    """R3.62: after a suspension that tore it down; only an answer can say what became of it."""
     started: list[int] = []
     flow = Workflow[Any]("charges")
 
@@ -923,6 +988,8 @@ def test_a_step_that_must_not_run_again_is_asked_about():
         question = run.requests[0].question
         assert isinstance(question, flownb.OutcomeUnknown)
         assert (question.step, question.input_event.n, question.attempt) == ("charge", 4, 1)
+        with pytest.raises(RequestError, match=r'what became of step .charge., .* answer\(decision="retry"\)'):
+            run.requests[0].dispose("no")
         run.answer(decision="done", event=StopEvent(result="charged"))
         assert await run == "charged"
 
@@ -1003,7 +1070,44 @@ def test_a_run_whose_loop_is_gone_gets_another_driver():
     asyncio.run(main())
 
 
-def test_unknown_ids_are_told_in_words(tmp_path: Any):
+@pytest.mark.parametrize("kept", ["in memory", "in a store"])
+def test_a_child_of_a_run_whose_loop_is_gone_goes_on_too(kept: str, tmp_path: Any):
+    """R5.5, R6.20: from where it was, and what it asked can be answered."""
+    begun: list[int] = []
+    inner = Workflow[Any]("inner")
+    flow = Workflow[Any]("parent", store=tmp_path / "runs.db" if kept == "in a store" else None)
+
+    @inner.step
+    async def first(ev: Begin) -> Item:
+        begun.append(ev.n)
+        return Item(no=ev.n)
+
+    @inner.step
+    async def second(ev: Item, ctx: Context) -> StopEvent:
+        return StopEvent(result=(ev.no, (await ctx.ask(Approve())).ok))
+
+    @flow.step
+    async def outer(ev: Begin, ctx: Context) -> StopEvent:
+        return StopEvent(result=await ctx.run(inner, n=7))
+
+    async def begins() -> Run[Any]:
+        run = flow.run(run_id="orphans")
+        await asked(run)
+        return run
+
+    async def goes_on() -> Any:
+        run = flow.resume("orphans")
+        await asked(run)
+        run.answer(ok=True)
+        return await asyncio.wait_for(run, 20)
+
+    lost = asyncio.run(begins())
+    assert lost.status == "suspended"
+    assert asyncio.run(goes_on()) == (7, True)
+    assert begun == [7]
+
+
+def test_unknown_ids_are_told_in_words():
     """Which runs there are, what is not there yet, and which workflow is missing."""
 
     async def main() -> None:
@@ -1024,12 +1128,6 @@ def test_unknown_ids_are_told_in_words(tmp_path: Any):
             flownb.resume({})
 
     asyncio.run(main())
-
-    store = Store(tmp_path / "runs.db")
-    Counter().with_options(store=store).run(run_id="stored", by=1).result(20)
-    flownb.starting.known.pop((store, "stored"), None)
-    with pytest.raises(WorkflowRuntimeError, match="not resumed from a store yet"):
-        Counter().with_options(store=store).resume("stored")
 
 
 def test_a_snapshot_finds_its_workflow_by_itself():

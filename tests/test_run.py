@@ -20,7 +20,7 @@ from flownb.errors import (
     WorkflowStalled,
     WorkflowStepDoesNotExistError,
 )
-from flownb.events import UnhandledEvent, WorkflowCancelledEvent, WorkflowFailedEvent
+from flownb.events import StepFailedEvent, UnhandledEvent, WorkflowCancelledEvent, WorkflowFailedEvent
 from tests.polling import until, wait_until
 from tests.runtime.flows import Asks, Count, Forever
 
@@ -485,6 +485,76 @@ def test_pause_and_continue_from_another_thread():
     run.cancel().result(20)
 
 
+# -- newer definitions
+
+
+def adopting(last: Any) -> Workflow[Any]:
+    """A workflow whose last step, if `extra` goes, stands at another place."""
+    flow = Workflow[Any]("adopts")
+
+    @flow.step
+    async def first(ev: Begin) -> Item:
+        return Item(no=1)
+
+    @flow.step
+    async def extra(ev: Item) -> None: ...
+
+    flow.step(on_error="continue")(last)
+
+    @flow.step
+    async def saved(ev: StepFailedEvent) -> StopEvent:
+        return StopEvent(result=ev.step_name)
+
+    return flow
+
+
+async def adopt(run: Any) -> None:
+    """Take the definition without `extra`."""
+    await run.pause()
+    del run.workflow.steps["extra"]
+    await run.adopt()
+    run.cont()
+
+
+def test_a_running_step_goes_by_its_own_options_after_adopt():
+    """R2.23: it waits, and is judged by the `on_error` of its own step, wherever that stands now."""
+
+    async def main() -> Any:
+        begun, go = asyncio.Event(), asyncio.Event()
+
+        async def last(ev: Item, ctx: Context) -> None:
+            begun.set()
+            await go.wait()
+            await ctx.sleep(0.01)
+            raise ValueError("x")
+
+        run = adopting(last).run()
+        await begun.wait()
+        await adopt(run)
+        go.set()
+        return await asyncio.wait_for(run, 20)
+
+    assert asyncio.run(main()) == "last"
+
+
+def test_a_question_names_its_step_after_adopt():
+    """R2.23: a handle of before, and the list."""
+
+    async def main() -> Any:
+        async def last(ev: Item, ctx: Context) -> StopEvent:
+            return StopEvent(result=await ctx.ask("Well?"))
+
+        run = adopting(last).run()
+        await until(lambda: len(run.requests) == 1)
+        held = run.requests[0]
+        await adopt(run)
+        assert [held.step, *(request.step for request in run.requests.all())] == ["last", "last"]
+        held.answer("yes")
+        return await asyncio.wait_for(run, 20)
+
+    assert asyncio.run(main()) == "yes"
+
+
 # -- streams
 
 
@@ -577,7 +647,7 @@ def test_a_failure_on_the_stream_names_step_and_exception():
         assert (event.step_name, event.exception_type, event.exception_message) == ("boom", "builtins:ValueError", "x")
         assert "raise ValueError" in event.traceback
         assert event.model_dump_json()
-        assert run.why() == "Failed at tick 2 in boom: builtins:ValueError: x"
+        assert run.why() == "Failed at tick 2 in boom: ValueError: x"
 
     asyncio.run(main())
 
@@ -627,7 +697,8 @@ def test_a_bad_run_id_is_refused(bad: str):
         Count().run(run_id=bad)
 
 
-def test_an_id_that_a_store_has_already_is_a_conflict_not_a_hang(tmp_path: Any):
+def test_an_id_that_a_store_has_already_is_the_same_run(tmp_path: Any):
+    """R5.1, R5.2: also in another process; with another input it is a conflict, not a hang."""
     place = tmp_path / "runs.db"
     flow = Count().with_options(store=place)
     flow.run(run_id="a").result(20)
@@ -636,8 +707,11 @@ def test_an_id_that_a_store_has_already_is_a_conflict_not_a_hang(tmp_path: Any):
 
     starting.known.clear()  # as in another process
     runs._open.clear()
-    with pytest.raises(RunConflict, match=r"There is a run 'a' in .*runs\.db already"):
-        flow.run(run_id="a")
+    again = flow.run(run_id="a")
+    assert again.result(20) == [0, 1, 2]
+    assert again.now.seq == again._runner.committer.journal.last_seq("a")
+    with pytest.raises(RunConflict, match="another input"):
+        flow.run(run_id="a", n=7)
 
 
 # -- looking
@@ -680,19 +754,28 @@ def test_on_nobody_there_says_what_is_asked(monkeypatch: pytest.MonkeyPatch):
     assert run.result(20) is True
 
 
-def test_a_script_is_told_once_what_its_await_waits_for(capfd: pytest.CaptureFixture[str]):
+@pytest.mark.parametrize("way", ["await", "result"])
+@pytest.mark.parametrize("stands", ["asks", "is suspended"])
+def test_a_script_is_told_once_what_it_waits_for(way: str, stands: str, capfd: pytest.CaptureFixture[str]):
     """R4.68."""
+    run = Asks().with_options(host="thread").run()
+    wait_until(lambda: run.status == "waiting")
+    if stands == "is suspended":
+        run.suspend(drain=0).result(20)
 
     async def main() -> None:
-        run = Asks().run()
         with pytest.raises(TimeoutError):
             await asyncio.wait_for(run, 2.5)
-        await run.cancel()
 
-    asyncio.run(main())
+    if way == "await":
+        asyncio.run(main())
+    else:
+        with pytest.raises(TimeoutError):
+            run.result(2.5)
     said = capfd.readouterr().err
-    assert said.count("flownb:") == 1
-    assert "ask asks Approve (request 1)" in said
+    assert said.count(f"flownb: run {run.run_id!r}: ") == 1
+    assert ("ask asks Approve (request 1)" if stands == "asks" else "Only flow.resume(") in said
+    run.cancel().result(20)
 
 
 class Sub(Workflow[str]):

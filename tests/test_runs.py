@@ -77,8 +77,8 @@ def test_precedence_of_stores(monkeypatch: pytest.MonkeyPatch):
 
 
 def test_stores_of_other_kinds_say_so():
-    with pytest.raises(WorkflowConfigurationError, match="'postgresql' stores are not there yet"):
-        Store("postgresql://localhost/x")
+    with pytest.raises(WorkflowConfigurationError, match="There are no 'mysql' stores"):
+        Store("mysql://localhost/x")
 
 
 class Holds(Event):

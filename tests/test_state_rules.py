@@ -14,8 +14,10 @@ from pydantic import BaseModel
 import flownb
 from flownb import Context, Event, Resource, StartEvent, StopEvent, Store, Workflow
 from flownb.errors import ContextStateError, LiveValueLost, NotStorable
+from flownb.events import StepFailedEvent
 from flownb.resource import Transient
 from flownb.retry_policy import retry_policy, stop_after_attempt, wait_fixed
+from flownb.testing import ManualClock
 from tests.polling import wait_until
 from tests.restarting import restart
 
@@ -210,6 +212,46 @@ def test_a_step_that_runs_again_writes_nothing_twice(again: str):
         run.send_event(Go())
     assert run.result(20) == {"starts": 1, "n": 11}
     assert len(starts) == 2
+
+
+def test_a_thread_that_is_stuck_in_an_edit_past_its_timeout_holds_nobody_up():
+    """R3.16, R6.3: it cannot be killed, but its turn is over; what it still writes counts for nothing."""
+    clock, stuck, go = ManualClock(), threading.Event(), threading.Event()
+    flow = Workflow[Any]("stuck")
+
+    @flow.step(timeout=5, on_error="continue")
+    def work(ev: Begin, ctx: Context) -> None:
+        with ctx.state.edit() as state:
+            state["lost"] = 1
+            stuck.set()
+            go.wait(60)
+
+    @flow.step
+    async def after(ev: StepFailedEvent, ctx: Context) -> StopEvent:
+        async with ctx.state.edit() as state:
+            state["n"] = 1
+        return StopEvent()
+
+    run = flow.with_options(clock=clock).run()
+    try:
+        assert stuck.wait(20)
+        wait_until(lambda: clock.next_due() is not None)
+        clock.advance(5)
+        run.result(20)
+    finally:
+        go.set()
+    assert run.state == {"n": 1}
+
+
+def test_the_state_of_a_step_is_no_dict_and_says_how_it_is_read_and_written():
+    async def work(ev: Begin, ctx: Context) -> StopEvent:
+        with pytest.raises(ContextStateError, match=r"written by ctx\.state\.set\('z', \.\.\.\)"):
+            ctx.state["z"] = 1
+        with pytest.raises(ContextStateError, match=r"read by ctx\.state\.get\('z'\)"):
+            ctx.state["z"]
+        return StopEvent(result=ctx.state.get())
+
+    assert one(work).run().result(20) == {}
 
 
 def test_writes_are_ticks_and_time_travel_shows_the_state_at_each():

@@ -321,6 +321,22 @@ def test_a_wait_that_is_given_up_takes_no_event(how: str):
     assert run.result(20) == 9
 
 
+def test_an_event_that_comes_just_after_a_wait_was_given_up_goes_to_the_next_one():
+    """R4.28: a few rounds of the loop later, not when nobody thinks of it any more."""
+
+    async def work(ev: Begin, ctx: Context) -> StopEvent:
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(0.01):
+                await ctx.wait_for_event(Ping)
+        following = ctx.wait_for_event(Ping)
+        for _ in range(10):
+            await asyncio.sleep(0)
+        ctx.send_event(Ping(no=9))
+        return StopEvent(result=(await following).no)
+
+    assert one(work).run().result(20) == 9
+
+
 @pytest.mark.parametrize("kind", ["event", "sleep"])
 def test_a_wait_that_was_given_up_is_given_up_again_after_a_restart(kind: str):
     """R4.28, R3.50: it had no outcome that could be given back."""

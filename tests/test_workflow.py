@@ -416,6 +416,11 @@ def test_a_setting_that_is_none_of_its_words_is_refused(name: str):
         Workflow("choosy").with_options(**{name: "sometimes"})
 
 
+def test_a_misspelt_setting_of_a_workflow_names_the_near_one():
+    with pytest.raises(WorkflowConfigurationError, match=r"no setting 'timeoutt'\. Did you mean 'timeout'"):
+        Workflow("hasty", timeoutt=3)  # type: ignore[arg-type]
+
+
 def test_a_policy_that_is_none_of_its_words_is_refused():
     with pytest.raises(WorkflowConfigurationError, match="unhandled='warning' is not one of warn, error, ignore"):
         Workflow("choosy", unhandled="warning")  # type: ignore[arg-type]

@@ -18,8 +18,6 @@ from flownb.core.spec import StepSpec
 from flownb.core.state import Delivery, Did, Ended, Ledger, Path, RunState, StepState, Timer, Tries
 from flownb.core.values import Out
 
-_NO_WAITS: Table[Any] = Table()
-
 
 class StepDraft:
     """One step's state while a tick changes it."""
@@ -151,11 +149,8 @@ class Draft:
         if chain > self.head.terms.max_starts:
             self.tripped = True
         tries = Tries(recovered=self.recovered) if self.recovered else None
-        rank = self.rank or n
-        started, waits, flags = (1, 0, -1), (None, _NO_WAITS, None), (False, False, False)
-        self.step(step).arrivals.append(  # by position: names cost as much again
-            Delivery(n, step, out, self.seq, self.at, path, *started, *waits, *flags, chain, rank, tries)
-        )
+        # By position, here and below: names cost as much again.
+        self.step(step).arrivals.append(Delivery(n, step, out, self.seq, self.at, path, chain, self.rank or n, tries))
         self.next_delivery = n + 1
         self.busy += 1
 
@@ -229,7 +224,7 @@ class Draft:
             spec = self.spec.steps[i]
             limit = spec.num_workers
             room = ahead + queued + fresh if limit is None else limit - step.active.n
-            if room > 0 and ahead:
+            if ahead and room > 0:
                 room = self._go_on(step, room, spec)
             if spec.rate is not None or self.held:
                 self._start_some(step, room, spec, i)
@@ -316,8 +311,8 @@ class Draft:
         worker = _free_worker(step.workers)
         step.workers |= 1 << worker
         started = Delivery(
-            d.id, d.step, d.out, d.cause, self.at, d.path, d.attempt, d.start + 1, worker, d.ledger, d.waits, None,
-            False, False, False, d.chain, d.rank, d.tries,
+            d.id, d.step, d.out, d.cause, self.at, d.path, d.chain, d.rank, d.tries, d.attempt, d.start + 1, worker,
+            d.ledger, d.waits,
         )  # fmt: skip
         step.active = step.active.set(d.id, started)
         self.commands.append(StartStep(started))

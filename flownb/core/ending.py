@@ -15,7 +15,8 @@ from flownb.core.commands import (
     WakeStep,
 )
 from flownb.core.draft import Draft
-from flownb.core.persist import Fifo, Table
+from flownb.core.persist import Table
+from flownb.core.state import EMPTY_STEP as _EMPTY
 from flownb.core.state import ENDED, Abandoned, Side, Status, Timer, active_time
 from flownb.core.timing import stop_clock
 from flownb.core.values import Failure, Out
@@ -137,8 +138,8 @@ def _end(draft: Draft, status: Status) -> None:
             cut.append(Abandoned(i, d.id, "waiting"))
             draft.commands.append(StopStep(i, d.id, d.start))
         cut += [Abandoned(i, d.id, "queued") for d in (*step.queue, *step.arrivals)]
-        step.front, step.again, step.queue = Fifo(), Fifo(), Fifo()
-        step.active, step.waiting, step.workers, step.timer = Table(), Table(), 0, 0
+        step.front, step.again, step.queue = _EMPTY.front, _EMPTY.again, _EMPTY.queue
+        step.active, step.waiting, step.workers, step.timer = _EMPTY.active, _EMPTY.waiting, 0, 0
         step.arrivals.clear()
     draft.commands += [DisarmTimer(timer.id) for timer in draft.timers.values()]
     draft.commands += [CloseRequest(request.id, "closed") for request in draft.requests.values()]

@@ -7,17 +7,18 @@ from collections.abc import Iterable
 from flownb.core.state import RunState, Timer, is_ended, is_open
 from flownb.core.ticks import CONTROL, AnyTick, RequestAnswered, Tick
 
-_CONTROL = frozenset(CONTROL)
+#: The types of what passes always.
+CONTROL_KINDS = frozenset(CONTROL)
 
 
 def is_control(tick: Tick) -> bool:
     """Control ticks pass first, and always (R1.24)."""
-    return type(tick) in _CONTROL
+    return type(tick) in CONTROL_KINDS
 
 
 def may_pass(state: RunState, tick: Tick) -> bool:
     """Whether the gate admits a tick to this state."""
-    return not is_ended(state) and (type(tick) in _CONTROL or is_open(state))
+    return not is_ended(state) and (type(tick) in CONTROL_KINDS or is_open(state))
 
 
 def is_beaten(timer: Timer, inbox: Iterable[AnyTick]) -> bool:

@@ -23,10 +23,13 @@ class History:
         journal: The run's ticks, oldest first; the list may grow, never change.
     """
 
+    __slots__ = ("_journal", "_last", "_seqs", "_states", "_work")
+
     def __init__(self, journal: Sequence[Tick]) -> None:
         self._journal = journal
-        self._seqs: list[int] = []
-        self._states: list[RunState] = []
+        # Lists from the first checkpoint on: most runs have none.
+        self._seqs: Sequence[int] = ()
+        self._states: Sequence[RunState] = ()
         self._work = 0
         self._last = 0
 
@@ -66,6 +69,8 @@ class History:
 
     def _keep(self, state: RunState) -> None:
         if state.seq > self._last:
+            if not isinstance(self._seqs, list) or not isinstance(self._states, list):
+                self._seqs, self._states = [*self._seqs], [*self._states]
             self._seqs.append(state.seq)
             self._states.append(state)
             self._last = state.seq

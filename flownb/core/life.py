@@ -56,7 +56,8 @@ def on_run_started(draft: Draft, tick: RunStarted) -> None:
             f"Run {draft.head.run_id!r} has begun already: RunStarted is the first tick of a journal only."
         )
     draft.gate = tick.gate
-    draft.user = Names.of(tick.state.items())
+    if tick.state:
+        draft.user = Names.of(tick.state.items())
     send(draft, tick.out, None, -1)
 
 

@@ -69,7 +69,7 @@ def why_stalled(state: RunState) -> str:
     """Why nobody can move a quiet run, in one sentence or two."""
     said = []
     if state.lost:
-        said.append(f"no step took the last {short(state.lost)}")
+        said.append(f"no step took the last {short(state.lost)}{_undeclared(state)}")
     if len(state.mailbox):
         kept = ", ".join(short(out.key) for out in state.mailbox)
         said.append(f"the mailbox holds {kept}, which nobody waits for")
@@ -84,6 +84,16 @@ def why_stalled(state: RunState) -> str:
     if unreached:
         said.append(f"never reached: {', '.join(unreached)}")
     return "; ".join(said) if said else "every step is done and none returned a StopEvent"
+
+
+def _undeclared(state: RunState) -> str:
+    """What the hint of the step says that sent the last event that nobody took, if it does not name that."""
+    found = state.spec.index.get(state.counts.lost_by)
+    if found is None:
+        return ""
+    step = state.spec.steps[found]
+    hinted = [*map(short, step.returns), *(f"list[{short(key)}]" for key in step.fans)]
+    return f", which step {step.name!r} sent though its hint says {' | '.join(hinted) or 'None'}"
 
 
 def spec_slots(state: RunState, name: str) -> list[str]:

@@ -216,7 +216,7 @@ class Table(Struct, Generic[T], frozen=True, eq=False):
         small = self.small
         if small is not None:
             if len(small) == 1 and key in small:
-                return Table()
+                return _NONE
             left = small.copy()
             del left[key]
             return Table(left, len(left))
@@ -261,6 +261,10 @@ class Table(Struct, Generic[T], frozen=True, eq=False):
 
     def __reduce__(self) -> tuple[Callable[..., Any], tuple[list[tuple[int, T]]]]:
         return _table, (list(self.items()),)
+
+
+#: The empty one; states share it.
+_NONE: Table[Any] = Table()
 
 
 class Names(Struct, Generic[T], frozen=True, eq=False):

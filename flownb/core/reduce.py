@@ -15,7 +15,8 @@ from flownb.core import adopting, life, retrying, steps, ticks, waiting
 from flownb.core.commands import AnyCommand
 from flownb.core.draft import Draft
 from flownb.core.ending import finish_cancel, has_ended, trip
-from flownb.core.state import RunState, is_ended
+from flownb.core.gate import CONTROL_KINDS
+from flownb.core.state import ENDED, RunState
 from flownb.core.timing import keep_time
 
 Reduced = tuple[RunState, list[AnyCommand]]
@@ -51,8 +52,6 @@ HANDLERS: dict[type[ticks.Tick], Callable[[Draft, Any], None]] = {
     ticks.DefinitionAdopted: adopting.on_definition_adopted,
 }
 
-_CONTROL = frozenset(ticks.CONTROL)
-
 
 def reduce(state: RunState, tick: ticks.Tick) -> Reduced:
     """The state after one more tick, and what the runner must now do.
@@ -60,14 +59,14 @@ def reduce(state: RunState, tick: ticks.Tick) -> Reduced:
     Raises:
         ValueError: The run is over; nothing comes after its last tick.
     """
-    if is_ended(state):
+    if state.status in ENDED:
         raise ValueError(f"Run {state.run_id!r} is {state.status}: its last tick is {state.seq}.")
     kind = type(tick)
     draft = Draft(state, tick.at, tick.held)
-    if draft.budget and kind not in _CONTROL:
+    if draft.budget and kind not in CONTROL_KINDS:
         draft.budget -= 1
     HANDLERS[kind](draft, tick)
-    if not has_ended(draft):
+    if draft.status not in ENDED:
         _go_on(draft)
     return draft.freeze(), draft.commands
 

@@ -142,7 +142,10 @@ def open_request(
 def nobody_took(draft: Draft, out: Out, source: int, to: str | None = None) -> None:
     """Count, publish, and fail the run if its policy says so (R2.25 to R2.28)."""
     counts = draft.counts
-    draft.counts = Counts(counts.ignored, counts.unhandled + 1, counts.untaken, out.key)
+    sender = draft.spec.steps[source] if source >= 0 else None
+    is_hinted = sender is None or out.key in sender.returns or out.key in sender.fans
+    by = "" if sender is None or is_hinted else sender.name
+    draft.counts = Counts(counts.ignored, counts.unhandled + 1, counts.untaken, out.key, by)
     draft.commands.append(Publish("unhandled", out, source, {"key": out.key, "step": to}))
     if draft.spec.unhandled == "error":
         message = (

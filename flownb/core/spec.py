@@ -91,6 +91,9 @@ class Spec(Struct, frozen=True, gc=False, omit_defaults=True):
     #: Hash of names, hints, options and sources (R1.44).
     hash: str = ""
 
+    def __repr__(self) -> str:
+        return f"<Spec of {self.name}: {', '.join(step.name for step in self.steps)}>"
+
     # Tables made by `link`.
     index: dict[str, int] = {}
     #: Type key -> the steps that take such an event, in order.

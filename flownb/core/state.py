@@ -131,6 +131,11 @@ class Delivery(Struct, frozen=True):
     #: When it was queued, or, while active, when it was started (Unix seconds).
     at: float
     path: Path | None = None
+    #: Starts along its chain of causes since a person, the outside or a timer moved it (R5.70).
+    chain: int = 0
+    #: Id of the delivery from which on nothing of it was sent in parallel: the order of sending (R4.7).
+    rank: int = 0
+    tries: Tries | None = None
     attempt: int = 1
     #: How often its code was started; what carries an older number is late.
     start: int = 0
@@ -147,11 +152,6 @@ class Delivery(Struct, frozen=True):
     gone: bool = False
     #: A breakpoint keeps it from being started.
     held: bool = False
-    #: Starts along its chain of causes since a person, the outside or a timer moved it (R5.70).
-    chain: int = 0
-    #: Id of the delivery from which on nothing of it was sent in parallel: the order of sending (R4.7).
-    rank: int = 0
-    tries: Tries | None = None
 
 
 class StepState(Struct, frozen=True):
@@ -322,7 +322,7 @@ class Abandoned(Struct, frozen=True, gc=False):
     where: Literal["queued", "running", "waiting"]
 
 
-class Head(Struct, frozen=True):
+class Head(Struct, frozen=True, gc=False):
     """What never changes."""
 
     run_id: str
@@ -352,6 +352,8 @@ class Counts(Struct, frozen=True, gc=False):
     untaken: int = 0
     #: Key of the last event that nobody took, for the reason of a stall.
     lost: str = ""
+    #: Name of the step that sent it, if its hints do not name it.
+    lost_by: str = ""
 
 
 class Side(Struct, frozen=True):

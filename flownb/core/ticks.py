@@ -50,12 +50,14 @@ class Tick(_At, frozen=True, kw_only=True):
 
     #: Deliveries that this tick would start and that a breakpoint holds back (R5.25).
     held: tuple[int, ...] = ()
+    #: The entry of the store's inbox that it was made of; 0 for what never lay there (R1.28).
+    entry: int = 0
 
 
 # Control ticks: admitted first, even while the gate is closed.
 
 
-class Terms(Struct, frozen=True, omit_defaults=True):
+class Terms(Struct, frozen=True, gc=False, omit_defaults=True):
     """What a run was started with, beside its workflow and its input."""
 
     #: Seconds; None is no limit.
@@ -68,7 +70,7 @@ class Terms(Struct, frozen=True, omit_defaults=True):
     grace_s: float = 10.0
 
 
-class Parent(Struct, frozen=True, omit_defaults=True):
+class Parent(Struct, frozen=True, gc=False, omit_defaults=True):
     """The run that runs this one as its child."""
 
     run_id: str

@@ -23,7 +23,7 @@ from flownb.core.ticks import (
     ValueRecorded,
 )
 from flownb.core.values import Out
-from flownb.errors import WorkflowConfigurationError, WorkflowRuntimeError
+from flownb.errors import WorkflowConfigurationError, WorkflowNotDefined, WorkflowRuntimeError
 from flownb.events import Event
 from flownb.forking import fork_run, go_on_from, retry_run
 from flownb.run import Run
@@ -51,8 +51,10 @@ def fork(run: Run[Any], at: int | None = None, event: Any = None, state: Mapping
         WorkflowDone: The run was over at that tick.
         WorkflowConfigurationError: That tick has no event that could be another one.
         DefinitionChanged: A step with work is gone from the newest definition.
+        WorkflowNotDefined: This process has not its workflow.
     """
     runner = run._runner
+    _refuse_unknown(run)
     if event is None:
         return fork_run(run, _now(run) if at is None else at, state=state)
     if at is None:
@@ -79,7 +81,18 @@ def retry(run: Run[Any], step: Any = None, event: Event | None = None) -> Run[An
         WorkflowRuntimeError: Nothing failed.
         WorkflowConfigurationError: The event cannot take the place of the old one.
     """
+    _refuse_unknown(run)
     return retry_run(run, step if step is None or isinstance(step, str) else step.__name__, event)
+
+
+def _refuse_unknown(run: Run[Any]) -> None:
+    if run._workflow is None:
+        spec = run._runner.state.spec
+        raise WorkflowNotDefined(
+            f"Run {run.run_id!r} is of workflow {spec.name!r} ({spec.key}), which this process has not defined. Define "
+            f"it, then look again: store.run({run.run_id!r}).",
+            workflow=spec.key,
+        )
 
 
 def _now(run: Run[Any]) -> int:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Literal
 
+from msgspec.structs import replace
+
 from flownb.core import commands as c
 from flownb.core.state import RunState, Timer
 from flownb.core.ticks import (
@@ -22,10 +24,11 @@ from flownb.core.ticks import (
     ValueRecorded,
     WaitOpened,
 )
-from flownb.core.values import Out
+from flownb.core.values import Failure, Out
 from flownb.events import RequestClosedEvent
 from flownb.runtime import children
 from flownb.runtime.results import out_of
+from flownb.runtime.stored import keep_inbox
 from flownb.runtime.worker import Worker
 
 if TYPE_CHECKING:
@@ -38,6 +41,11 @@ def start(runner: Runner, command: c.StartStep) -> None:
     older = runner.workers.get(d.id)
     if older is not None and not older.returned:
         runner.cut_off(older)
+    if d.step >= len(runner.definition.steps):  # opened where its code is not, to be cancelled (R5.13)
+        name = runner.state.spec.steps[d.step].name
+        failure = Failure("flownb.errors:StepLost", f"Step {name!r} is not defined in the process that drives the run.")
+        runner.put(StepFailed(runner.clock.now(), name, d.id, d.start, failure))
+        return
     worker = Worker(runner, d, runner.definition.steps[d.step])
     runner.workers[d.id] = worker
     try:
@@ -190,6 +198,7 @@ def _after_step(runner: Runner, before: RunState, tick: StepFinished | StepFaile
     worker = runner.workers.get(tick.delivery)
     if worker is not None and worker.delivery.start == tick.start:
         del runner.workers[tick.delivery]
+        worker.let_go()
     is_over = type(tick) is StepFinished or (type(tick) is StepFailed and tick.retry_at is None)
     if is_over and tick.delivery in runner.errors and state.end.failed_delivery != tick.delivery:
         del runner.errors[tick.delivery]  # it was overcome
@@ -200,12 +209,20 @@ def _after_gate(runner: Runner, before: RunState, tick: Tick, state: RunState) -
         worker.count()
     if runner.children is not None:
         children.pass_gate(runner, bool(state.gate))
+    if state.gate and runner.stored is not None:
+        keep_inbox(runner)
 
 
 def _after_adoption(runner: Runner, before: RunState, tick: DefinitionAdopted, state: RunState) -> None:
     adopted, runner.adopting = runner.adopting, None
     if adopted is not None:
         runner.definition, runner.policies = adopted, adopted.policies
+    # Steps are known by name: their places may have changed.
+    places = {i: state.spec.index.get(old.name, -1) for i, old in enumerate(before.spec.steps)}
+    for worker in runner.workers.values():
+        worker.delivery = replace(worker.delivery, step=places[worker.delivery.step])
+    for n, request in runner.questions.all.copy().items():
+        runner.questions.all[n] = replace(request, step=places.get(request.step, -1))
 
 
 AFTER: dict[type[Tick], Callable[[Runner, RunState, Any, RunState], None]] = {

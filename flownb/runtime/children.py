@@ -29,7 +29,7 @@ def start(parent: Runner, child: Child) -> None:
         known.reopen()
         _tell(parent, child.id, [child.active], known)  # what it did while nobody drove its parent
         return
-    make = (parent.flows or {}).get(child.workflow)
+    make = parent.maker_of(child)
     if make is None:
         said = f"Child {child.run_id!r} cannot be run: workflow {child.workflow!r} is not defined in this process."
         failure = Failure("flownb.errors:WorkflowNotDefined", said)
@@ -37,7 +37,13 @@ def start(parent: Runner, child: Child) -> None:
         return
     runner = parent.children[child.id] = make(parent, child)
     runner.watch = partial(_tell, parent, child.id, [child.active])
-    runner.launch()
+    if runner.ended:  # an earlier process brought it to its end
+        _tell(parent, child.id, [child.active], runner)
+    elif runner.suspended:
+        runner.reopen()
+        _tell(parent, child.id, [child.active], runner)
+    else:
+        runner.launch()
 
 
 def _tell(parent: Runner, number: int, told: list[bool], child: Runner) -> None:

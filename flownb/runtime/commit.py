@@ -2,26 +2,47 @@
 
 from __future__ import annotations
 
+import base64
+import hashlib
+import hmac
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
-from flownb.core.state import shown_status
-from flownb.core.ticks import EventArrived, RequestAnswered, RunForked, RunStarted
+import msgspec
+from msgspec import Struct
+from msgspec.structs import replace
+
+from flownb.core.state import Request, is_ended, shown_status
+from flownb.core.ticks import AnyTick, EventArrived, QuietNoticed, RequestAnswered, RunForked, RunStarted, TimerFired
 from flownb.core.values import Out
-from flownb.errors import JournalConflict, NotStorable, WorkflowRuntimeError
-from flownb.store.journal import Append, Journal
+from flownb.errors import JournalConflict, NotStorable, RunOwnedElsewhere, WorkflowRuntimeError
+from flownb.runtime.indexing import question_row, waits_after
+from flownb.runtime.questions import secret_of
+from flownb.store.drivers import driver_id
+from flownb.store.journal import Append, Journal, Waits
 
 if TYPE_CHECKING:
     from flownb.runtime.runner import Runner
+    from flownb.runtime.watching import Watch
+    from flownb.store.artifacts import Artifacts
+    from flownb.store.codec import Codec
 
 #: What is acknowledged to the outside is flushed first (R1.12).
 _ACKNOWLEDGED = (RunStarted, RunForked, EventArrived, RequestAnswered)
 
 #: The fault of one run, which stays: that run is suspended with the reason.
-_LASTING = (NotStorable, JournalConflict)
+_LASTING = (NotStorable, JournalConflict, RunOwnedElsewhere)
 
 #: The store cannot be used just now (locked, full, closed): the fault of no run.
 _UNUSABLE = WorkflowRuntimeError
+
+
+class Asked(Struct, frozen=True, omit_defaults=True):
+    """What stands in the row of an open question."""
+
+    question: msgspec.Raw
+    #: JSON Schema of what answers it.
+    schema: dict[str, Any] | None = None
 
 
 class Committer:
@@ -29,20 +50,31 @@ class Committer:
 
     Args:
         journal: It.
+        codec: How questions are written beside the journal.
         check: Raises NotStorable for a value that can be kept in memory only: asked before a tick is made of it
             (R6.12). None: the journal is in memory itself.
         unserializable: Whether it is asked where the workflow does not say (R6.10, R6.11).
+        artifacts: Where the files of large values lie.
     """
 
     def __init__(
         self,
         journal: Journal,
+        codec: Codec,
         check: Callable[[Out], None] | None = None,
         unserializable: Literal["error", "live"] = "error",
+        artifacts: Artifacts | None = None,
     ) -> None:
+        self.artifacts = artifacts
         self.journal = journal
+        self.codec = codec
         self.check = check
         self.unserializable: Literal["error", "live"] = unserializable
+        #: This process, as others know who drives a run.
+        self.driver = driver_id()
+        #: What keeps its leases and hears of other processes; made with the first run that needs it.
+        self.watch: Watch | None = None
+        self._secret: bytes | None = None
 
     def commit(self, runners: list[Runner]) -> None:
         """Append what each runner admitted; a run whose append fails is put back as it was (R1.16).
@@ -81,14 +113,89 @@ class Committer:
         return bool(getattr(self.journal, "_closed", False))
 
     def _write(self, runners: list[Runner]) -> None:
-        durable = any(runner.ended or any(type(tick) in _ACKNOWLEDGED for tick in runner.batch) for runner in runners)
-        entries = [
-            Append(
-                runner.run_id,
-                runner.before_seq - len(runner.unwritten),
-                [*runner.unwritten, *runner.batch] if runner.unwritten else runner.batch,
-                shown_status(runner.state),
-            )
-            for runner in runners
-        ]
-        self.journal.append(entries, durable=durable)
+        durable = any(
+            is_ended(runner.after) or any(type(tick) in _ACKNOWLEDGED for tick in runner.batch) for runner in runners
+        )
+        self.journal.append([self._entry(runner) for runner in runners], durable=durable)
+
+    def _entry(self, runner: Runner) -> Append:
+        ticks, state, stored = runner.batch, runner.after, runner.stored
+        opened, closed = waits_after(runner.seen, lambda request: self.row(runner, request))
+        return Append(
+            runner.run_id,
+            runner.before_seq - len(runner.unwritten),
+            [*runner.unwritten, *ticks] if runner.unwritten else ticks,
+            shown_status(state),
+            epoch=runner_epoch(runner),
+            driver=self.driver,
+            taken=[*(stored.dropped if stored is not None else ()), *(tick.entry for tick in ticks if tick.entry)],
+            opened=opened,
+            closed=closed,
+            alone=any(type(tick) is QuietNoticed or _is_deadline(runner, tick) for tick in ticks),
+            parent=state.head.parent.run_id if state.head.parent is not None else "",
+            notebook=stored.notebook if stored is not None else "",
+        )
+
+    # What lies in the store beside the ticks.
+
+    def keep(self, runner: Runner, tick: AnyTick, *, key: str = "", request: int = 0) -> AnyTick | None:
+        """Put a tick into the durable inbox, on the disk when this returns; on whatever thread.
+
+        Args:
+            runner: The run that it is for.
+            tick: It.
+            key: A second one of the same key is not taken.
+            request: The question that must still be open.
+
+        Returns:
+            The tick with its entry; None if there was one of that key.
+
+        Raises:
+            RequestClosed: The question is no longer open.
+            WorkflowRuntimeError: The store cannot be used now.
+        """
+        n = self.journal.put(runner.run_id, tick, key=key, request=request)
+        return replace(tick, entry=n) if n else None
+
+    def drop(self, runner: Runner, entry: int) -> None:
+        """Take an entry out of the durable inbox, and do nothing about it."""
+        last, status = runner.before_seq, shown_status(runner.state)
+        self.journal.append([Append(runner.run_id, last, (), status, runner_epoch(runner), self.driver, [entry])])
+
+    def row(self, runner: Runner, request: Request) -> Waits:
+        """The row of an open question."""
+        token = request.token or secret_of(self.token(runner.run_id, request.id))
+        schema = runner.stored.schema(runner, request) if runner.stored is not None else None
+        asked = Asked(msgspec.Raw(self.codec.encode_out(request.question)), schema)
+        return question_row(runner.after, request, msgspec.json.encode(asked), token)
+
+    def question(self, row: Waits) -> Out:
+        """The question of a row."""
+        return self.codec.decode_out(bytes(msgspec.json.decode(row.body, type=Asked).question))
+
+    def schema(self, run_id: str, request: int) -> dict[str, Any] | None:
+        """The JSON Schema of what answers an open question, None where there is none."""
+        for _, row in self.journal.waiting(run_id=run_id, kind="request"):
+            if row.id == request:
+                return msgspec.json.decode(row.body, type=Asked).schema
+        return None
+
+    def token(self, run_id: str, request: int) -> str:
+        """The token that answers a question, the same each time; it stands nowhere (R4.57)."""
+        if self._secret is None:
+            self._secret = self.journal.secret()
+        digest = hmac.digest(self._secret, f"{run_id}:{request}".encode(), hashlib.sha256)
+        return base64.urlsafe_b64encode(digest[:24]).decode("ascii")
+
+
+def runner_epoch(runner: Runner) -> int:
+    """Of the lease; 0 for a run that was put into a store by hand."""
+    return runner.stored.epoch if runner.stored is not None else 0
+
+
+def _is_deadline(runner: Runner, tick: AnyTick) -> bool:
+    """Whether an answer in the store's inbox would beat a tick (R1.27)."""
+    if type(tick) is not TimerFired:
+        return False
+    timer = runner.state.timers.get(tick.timer)
+    return timer is not None and timer.kind in ("deadline", "wait")

@@ -38,7 +38,16 @@ Copier = Callable[[Any, Memo], Any]
 
 def copied(value: Any) -> Any:
     """The value as its receiver may change it."""
-    return value if type(value) in _ATOMIC else _copy(value, {})
+    kind = type(value)
+    if kind in _ATOMIC:
+        return value
+    return _copy_model(value, {}) if hasattr(kind, "__flownb_kind__") else _copy(value, {})
+
+
+def is_flat(model: BaseModel) -> bool:
+    """Whether all that a model holds is plain values, which nobody can change."""
+    held = (*model.__dict__.values(), *(model.__pydantic_extra__ or {}).values())
+    return not model.__pydantic_private__ and all(type(value) in _ATOMIC for value in held)
 
 
 def _copy(value: Any, memo: Memo) -> Any:

@@ -113,6 +113,12 @@ class Gatekeeper:
         self._told: list[tuple[Callable[..., None], tuple[object, ...]]] = []
         self._goals: list[Goal] = []
 
+    def replaced(self, tick: AnyTick, by: AnyTick) -> None:
+        """A tick that waits before the gate is another object from now on."""
+        stood = self._now.stood.pop(id(tick), None)
+        if stood is not None:
+            self._now.stood[id(by)] = by, stood[1]
+
     # -- a turn
 
     def begin(self) -> None:

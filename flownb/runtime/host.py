@@ -70,6 +70,11 @@ class Host:
         """Whether the loop is gone, so that nothing drives its runs any more."""
         return self.loop.is_closed()
 
+    def is_closing(self) -> bool:
+        """Whether the loop shuts down as `asyncio.run` does it: all tasks are cancelled, but those that close it."""
+        tasks = asyncio.all_tasks(self.loop) if self.thread is None else ()
+        return bool(tasks) and all(task.cancelling() or _closes(task) for task in tasks)
+
     def call(self, fn: Callable[..., object], *args: Any) -> None:
         """Call on the loop's thread: at once if this is it, else soon, in order.
 
@@ -143,6 +148,11 @@ class Host:
                 runner.act()
             except Exception as error:
                 runner.give_up(error)
+
+
+def _closes(task: asyncio.Task[Any]) -> bool:
+    """Whether a task is one of those with which a loop ends: `shutdown_asyncgens`, `shutdown_default_executor`."""
+    return ".shutdown_" in getattr(task.get_coro(), "__qualname__", "")
 
 
 _hosts: dict[asyncio.AbstractEventLoop, Host] = {}

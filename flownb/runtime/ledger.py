@@ -7,6 +7,7 @@ must not be given what belongs to another call (R3.49).
 
 from __future__ import annotations
 
+import threading
 from collections import Counter, defaultdict
 from collections.abc import Hashable
 from typing import Any
@@ -25,6 +26,8 @@ class Replay:
     """What earlier starts of one delivery did, taken entry by entry as its code comes by again."""
 
     def __init__(self, delivery: Delivery, ledger: Ledger) -> None:
+        #: Held while an entry is taken: threads that a step began may come by at once.
+        self._lock = threading.Lock()
         self._sent: Counter[Hashable] = Counter()
         self._values: dict[str, list[Out]] = defaultdict(list)
         self._waits: dict[Hashable, list[Did]] = defaultdict(list)
@@ -67,23 +70,26 @@ class Replay:
     def has_sent(self, out: Out, target: str) -> bool:
         """Whether an equal event was sent before, once for each time that it was (R3.52)."""
         name = target, token(out)
-        if self._sent[name] <= 0:
-            return False
-        self._sent[name] -= 1
-        return True
+        with self._lock:
+            if self._sent[name] <= 0:
+                return False
+            self._sent[name] -= 1
+            return True
 
     def value(self, name: str) -> Out | None:
         """The next value that was recorded under a name, None if the code gets there for the first time."""
-        recorded = self._values.get(name)
-        return recorded.pop(0) if recorded else None
+        with self._lock:
+            recorded = self._values.get(name)
+            return recorded.pop(0) if recorded else None
 
     def wait(self, identity: Hashable) -> tuple[Did, Outcome | None] | None:
         """The next wait of that identity, and how it ended, if it has; None if the code opens it for the first time."""
-        known = self._waits.get(identity)
-        if not known:
-            return None
-        entry = known.pop(0)
-        return entry, self._outcomes.get(entry.mark)
+        with self._lock:
+            known = self._waits.get(identity)
+            if not known:
+                return None
+            entry = known.pop(0)
+            return entry, self._outcomes.get(entry.mark)
 
     def note(self, wake: Wake) -> None:
         """A wait ended after this start began."""
@@ -95,12 +101,13 @@ class Replay:
 
     def child_number(self, identity: Hashable) -> tuple[int, int]:
         """The number of a child that this start begins, and which try of it this is."""
-        failed = self._failed.get(identity)
-        if failed:
-            entry = failed.pop(0)
-            return entry.number, entry.tries + 1
-        self.children += 1
-        return self.children, 1
+        with self._lock:
+            failed = self._failed.get(identity)
+            if failed:
+                entry = failed.pop(0)
+                return entry.number, entry.tries + 1
+            self.children += 1
+            return self.children, 1
 
 
 def identity_of(kind: str, name: str, out: Out | None = None, requires: dict[str, Out] | None = None) -> Hashable:

@@ -56,7 +56,8 @@ class Pending(Generic[T]):
         self._value: Any = None
         self._error: BaseException | None = None
         self._trace: TracebackType | None = None
-        self._calls: list[Callable[[], None]] = []
+        #: Who is told of the end; None while nobody is.
+        self._calls: list[Callable[[], None]] | None = None
         #: Entered while `.result()` blocks a thread; lets a pool make another one meanwhile.
         self.blocking: Callable[[], AbstractContextManager[None]] = nullcontext
 
@@ -92,14 +93,16 @@ class Pending(Generic[T]):
                 return
             self._value, self._error, self._done = value, error, True
             self._trace = error.__traceback__ if error is not None else None
-            calls, self._calls = self._calls, []
-        for call in calls:
+            calls, self._calls = self._calls, None
+        for call in calls or ():
             call()
 
     def on_end(self, call: Callable[[], None]) -> None:
         """Call this at the end, on the thread that ends it; at once if it is over."""
         with _lock:
             if not self._done:
+                if self._calls is None:
+                    self._calls = []
                 self._calls.append(call)
                 return
         call()
@@ -107,7 +110,7 @@ class Pending(Generic[T]):
     def forget(self, call: Callable[[], None]) -> None:
         """Who asked for a call waits no longer; a handle that is polled for hours must not grow."""
         with _lock:
-            if call in self._calls:
+            if self._calls is not None and call in self._calls:
                 self._calls.remove(call)
 
     def __await__(self) -> Generator[Any, None, T]:

@@ -25,6 +25,17 @@ def secret_of(token: str) -> str:
     return hashlib.sha256(token.encode("utf-8", "surrogatepass")).hexdigest()
 
 
+def _is_taken_elsewhere(runner: Runner, secret: str) -> bool:
+    """Whether an open question of another run of the store has a token."""
+    if runner.stored is None:
+        return False
+    journal = runner.stored.committer.journal
+    run_id, request = journal.token(secret) or ("", 0)
+    if run_id in ("", runner.run_id):
+        return False
+    return any(waits.id == request for _, waits in journal.waiting(run_id=run_id, kind="request"))
+
+
 class Accepted(Struct, frozen=True):
     """An answer that passed the door; it is certain to be admitted, unless the run ends first."""
 
@@ -36,13 +47,15 @@ class Accepted(Struct, frozen=True):
     key: str = ""
 
 
-_LATE = frozenset({"disposing", "underway", "tasks"})
+#: What is made on first need, for a run may wait for months and an empty set is as large as many a run's answers.
+_LATE: dict[str, type[Any]] = {
+    **dict.fromkeys(("disposing", "underway", "tasks"), set),
+    **dict.fromkeys(("accepted", "answer_types", "answered_by", "asked_types", "closed", "drafts", "errors"), dict),
+}
 
 
 class Questions:
     """Open questions are in the run's state; this is what else people and code want to know of them."""
-
-    # Made on first need, for a run may wait for months and an empty set is as large as many a run's answers.
 
     #: Questions whose end without an answer is on its way.
     disposing: set[int]
@@ -50,23 +63,26 @@ class Questions:
     underway: set[int]
     #: Its tasks, which must not be collected while they run.
     tasks: set[Any]
+    accepted: dict[int, Accepted]
+    #: How a question ended, by its number.
+    closed: dict[int, str]
+    #: The types that answer questions asked in words, by (delivery, mark) until they are open, then by number.
+    asked_types: dict[tuple[int, int], Any]
+    answer_types: dict[int, Any]
+    #: Old answers that are shown with a question that took the place of the answered one, by the old one's number.
+    drafts: dict[int, Out]
+    #: The question that a tick answered, by seq: for `ctx.request` in the step that gets the answer.
+    answered_by: dict[int, Request]
+    #: Why an answer that a policy was to give did not come: shown with the question, which stays open.
+    errors: dict[int, str]
 
     def __init__(self) -> None:
         #: Held while an answer is checked and accepted, so that two of them cannot both pass.
         self.door = threading.Lock()
-        self.accepted: dict[int, Accepted] = {}
-        #: How a question ended, by its number.
-        self.closed: dict[int, str] = {}
         #: Every question that was opened, by its number.
         self.all: dict[int, Request] = {}
-        #: Those asked with `ctx.ask`, by (delivery, mark), and the types that answer those asked in words.
+        #: Those asked with `ctx.ask`, by (delivery, mark).
         self.asked: dict[tuple[int, int], Request] = {}
-        self.asked_types: dict[tuple[int, int], Any] = {}
-        self.answer_types: dict[int, Any] = {}
-        #: Old answers that are shown with a question that took the place of the answered one, by the old one's number.
-        self.drafts: dict[int, Out] = {}
-        #: The question that a tick answered, by seq: for `ctx.request` in the step that gets the answer.
-        self.answered_by: dict[int, Request] = {}
         #: Answers without a person.
         self.policy: Callable[[Runner, Request], None] | None = None
         #: Open readers of the run's stream: any of them may answer.
@@ -75,14 +91,12 @@ class Questions:
         self.on_request: Callable[[Runner, Request], None] | None = None
         #: Hashes of tokens of questions that are on their way to be opened, with who asks: delivery and start.
         self.tokens: dict[str, tuple[int, int]] = {}
-        #: Why such an answer did not come: shown with the question, which stays open.
-        self.errors: dict[int, str] = {}
 
-    def __getattr__(self, name: str) -> set[Any]:
-        if name not in _LATE:
+    def __getattr__(self, name: str) -> Any:
+        make = _LATE.get(name)
+        if make is None:
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
-        made: set[Any] = self.__dict__.setdefault(name, set())  # threads that ask at once all get the first one
-        return made
+        return self.__dict__.setdefault(name, make())  # threads that ask at once all get the first one
 
     def take_token(self, runner: Runner, secret: str, delivery: int, start: int, instead_of: int) -> None:
         """A question with a token of the caller's is about to be opened.
@@ -103,22 +117,26 @@ class Questions:
             if asker is not None:
                 worker = runner.workers.get(asker[0])
                 taken = taken or (worker is not None and worker.delivery.start == asker[1] and not worker.fenced)
-            if taken:
+            if taken or _is_taken_elsewhere(runner, secret):
                 raise TokenTaken("That token is of another open question already. Give another one.")  # never the token
             self.tokens[secret] = delivery, start
 
     def opened(self, runner: Runner, request: Request) -> None:
-        self.all[request.id] = request
-        if request.delivery:
-            asked = request.delivery, request.mark
-            self.asked[asked] = request
-            if asked in self.asked_types:
-                self.answer_types[request.id] = self.asked_types.pop(asked)
-        self.tokens.pop(request.token, None)
+        self.note(request)
         if self.on_request is not None:
             self.on_request(runner, request)
         if self.policy is not None:
             self.policy(runner, request)
+
+    def note(self, request: Request) -> None:
+        """Keep a question in mind that is open, whoever drives the run."""
+        self.all[request.id] = request
+        if request.delivery:
+            asked = request.delivery, request.mark
+            self.asked[asked] = request
+            if "asked_types" in self.__dict__ and asked in self.asked_types:
+                self.answer_types[request.id] = self.asked_types.pop(asked)
+        self.tokens.pop(request.token, None)
 
     def close(self, command: CloseRequest, tick: AnyTick) -> None:
         """A question is no longer open; an event, from outside or of a step, may have answered it."""

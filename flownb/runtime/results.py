@@ -18,6 +18,7 @@ from flownb.definition import Definition, Step
 from flownb.errors import EventOutdated, JoinIncomplete, WorkflowRuntimeError
 from flownb.events import Event, InputRequiredEvent, deadline_at, key_of, newest
 from flownb.runtime.copying import copied
+from flownb.store.marks import UnknownEvent
 
 #: Files of the engine itself, in tracebacks.
 _PACKAGE = str(Path(__file__).parents[1]) + os.sep
@@ -70,7 +71,7 @@ def outs_of(result: Any, step: Step, definition: Definition, now: float) -> tupl
     """
     if result is None:
         return (), False
-    if is_event(result):
+    if hasattr(type(result), "__flownb_kind__"):
         return (out_of(result, definition, now),), False
     if _is_list(result) and all(map(is_event, result)):
         return tuple([out_of(item, definition, now) for item in result]), True
@@ -123,6 +124,13 @@ def current(out: Out, definition: Definition, seq: int = 0) -> Any:
         EventOutdated: That class refuses it.
     """
     value = out.value
+    if type(value) is UnknownEvent:
+        raise EventOutdated(
+            f"{out.key}{f' of tick {seq}' if seq else ''} cannot be handed to a step: {value.reason}",
+            event=out.key,
+            fields=value.missing,
+            seq=seq,
+        )
     cls = definition.class_of(out.key)
     if cls is None or type(value) is cls or not is_event(value):
         return value

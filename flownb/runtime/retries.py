@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from typing import TYPE_CHECKING, Any
 
+from flownb.core.graph import short
 from flownb.core.state import Delivery
 from flownb.core.values import Out
 from flownb.definition import Step
@@ -78,7 +79,7 @@ def last_error(runner: Runner, delivery: Delivery) -> BaseException | None:
     error = runner.errors.get(delivery.id)
     tries = delivery.tries
     if error is None and tries is not None and tries.failure is not None:
-        error = StepFailure(f"{tries.failure.type}: {tries.failure.message}")
+        error = StepFailure(f"{short(tries.failure.type)}: {tries.failure.message}")
     return error
 
 

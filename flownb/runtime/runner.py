@@ -16,7 +16,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from flownb.core import commands as c
-from flownb.core.gate import is_control
+from flownb.core.gate import CONTROL_KINDS, is_control
 from flownb.core.life import ends_in, first_state
 from flownb.core.outstanding import is_quiet, outstanding
 from flownb.core.persist import Names
@@ -25,6 +25,7 @@ from flownb.core.reduce import reduce
 from flownb.core.state import ENDED, Child, RunState
 from flownb.core.ticks import (
     AnyTick,
+    CancelRequested,
     DefinitionAdopted,
     EventArrived,
     GateClosed,
@@ -35,14 +36,13 @@ from flownb.core.ticks import (
     RunOpened,
     RunStarted,
     RunSuspended,
-    StateWritten,
     StepsGranted,
     Tick,
     TimerFired,
 )
 from flownb.core.values import Out
 from flownb.definition import Definition
-from flownb.errors import EngineLost
+from flownb.errors import EngineLost, InboxNotEmpty
 from flownb.runtime import capture
 from flownb.runtime.acting import ACTIONS, AFTER, is_owed, start, still_runs
 from flownb.runtime.clock import Clock, Handle
@@ -50,11 +50,25 @@ from flownb.runtime.commit import Committer
 from flownb.runtime.copying import copied
 from flownb.runtime.gatekeeper import Gatekeeper, Goal, Seen, Stand
 from flownb.runtime.host import LOST, Host
-from flownb.runtime.opening import driver, unknown_outcomes
+from flownb.runtime.opening import driver_of, put_inbox, unknown_outcomes
 from flownb.runtime.past import Past
 from flownb.runtime.pending import Pending
 from flownb.runtime.questions import Questions
 from flownb.runtime.results import error_of, value_out
+from flownb.runtime.stored import (
+    Stored,
+    become_viewer,
+    claim,
+    forget,
+    has_lost,
+    keep_inbox,
+    kept,
+    look_into_inbox,
+    release,
+    watch,
+    what_came,
+    written,
+)
 from flownb.runtime.userstate import UserState
 from flownb.runtime.worker import Worker
 
@@ -79,6 +93,14 @@ _log = logging.getLogger("flownb")
 _making = threading.Lock()  # a run's parts may be asked for first by several threads at once
 
 
+def _question_of(state: RunState, tick: AnyTick) -> int:
+    """The question whose time a timer ends, its own or that of the wait which shows it; 0 for none."""
+    timer = state.timers.get(tick.timer) if type(tick) is TimerFired else None
+    if timer is None or timer.kind not in ("deadline", "wait"):
+        return 0
+    return timer.ref if timer.kind == "deadline" else state.side.waiters[timer.ref].request
+
+
 class Shared(Struct, frozen=True):
     """The past of a run that does not begin with its first tick: of a fork, or of a run that gets another driver."""
 
@@ -90,27 +112,56 @@ class Shared(Struct, frozen=True):
     is_new: bool = True
 
 
+def _made_late(slot: str, make: Callable[[], Any]) -> Any:
+    """A part of a runner that is made when it is first asked for, on whatever thread; `slot` holds it, or None."""
+
+    def get(runner: Runner) -> Any:
+        found = getattr(runner, slot)
+        if found is None:
+            with _making:
+                found = getattr(runner, slot)
+                if found is None:
+                    found = make()
+                    setattr(runner, slot, found)
+        return found
+
+    return property(get)
+
+
 class Runner:
     """Drives one run on its host's loop.
 
-    Everything but `post`, `write_state`, `questions.door` and what only reads `state` is called on that loop's
-    thread.
+    Everything but `post`, `questions.door` and what only reads `state` is called on that loop's thread.
     """
+
+    # Parts that most runs never need, and that nobody needs while a run waits, perhaps for months.
+
+    #: Ticks that arrived and are not admitted yet.
+    inbox: deque[AnyTick] = _made_late("_inbox", deque)
+    questions: Questions = _made_late("_questions", Questions)
+    #: The writes of steps that are on their way.
+    user: UserState = _made_late("_user", UserState)
+    observers: list[Observer] = _made_late("_observers", list)
+    #: Called after each turn.
+    listeners: list[Callable[[], None]] = _made_late("_listeners", list)
+    #: Where somebody wants it to stop once.
+    stops: list[Goal] = _made_late("_stops", list)
 
     __slots__ = (
         "__weakref__",
-        "_before",
         "_context",
         "_failures",
         "_failures_of_commands",
         "_fault",
         "_inbox",
+        "_listeners",
+        "_observers",
         "_questions",
         "_queued",
-        "_seen",
-        "_starts",
+        "_stops",
         "_user",
         "adopting",
+        "after",
         "arriving",
         "batch",
         "blocked",
@@ -131,22 +182,24 @@ class Runner:
         "holds",
         "host",
         "is_heard",
+        "is_launched",
         "late",
         "left",
-        "listeners",
         "logs",
         "make_child",
         "make_context",
-        "observers",
+        "making",
         "owner",
         "policies",
         "published",
         "quiet_output",
         "resources",
         "run_id",
+        "seen",
         "stands",
         "state",
-        "stops",
+        "stopping",
+        "stored",
         "suspended",
         "ticks",
         "timers",
@@ -199,6 +252,8 @@ class Runner:
         self.children: dict[int, Runner] | None = None
         #: How children are made, by the key of their workflow; and how a workflow comes to be one.
         self.flows: dict[str, Callable[[Runner, Child], Runner]] | None = None
+        #: The same for children that are about to be begun, by delivery and mark: each is of its own object.
+        self.making: dict[tuple[int, int], Callable[[Runner, Child], Runner]] | None = None
         self.make_child: Callable[[Any], Callable[[Runner, Child], Runner]] | None = None
         #: The workflow object, for what all its runs share.
         self.owner: Any = None
@@ -221,7 +276,7 @@ class Runner:
         #: Ticks that came after the end.
         self.late = 0
         #: Workers that were cut off and may still run (R3.16).
-        self.left: list[Worker] = []
+        self.left: Sequence[Worker] = ()
         #: Ends when the coroutines that the end of the run cut off are gone; None: there were none.
         self.gone: Pending[None] | None = None
         self._questions: Questions | None = None
@@ -234,19 +289,23 @@ class Runner:
         #: Its traceback as it was then: whoever raises it again adds frames.
         self.trace: TracebackType | None = None
         self.end: Pending[None] = Pending(f"run {self.run_id}", host.loop)
-        self.observers: list[Observer] = []
-        #: Called after each turn.
-        self.listeners: list[Callable[[], None]] = []
-        #: Where somebody wants it to stop once.
-        self.stops: list[Goal] = []
+        self._observers: list[Observer] | None = None
+        self._listeners: list[Callable[[], None]] | None = None
+        self._stops: list[Goal] | None = None
         #: Enabled breakpoints of its workflow, the same list for all its runs.
         self.stands: list[Stand] = []
         #: Made when there is the first of either.
         self.gatekeeper: Gatekeeper | None = None
         #: Why the last append failed; "" while all is well.
         self.blocked = ""
-        #: Why nobody drives it any more; "" while all is well.
+        #: Ends when the suspension that was asked for is there, or was taken back; None while nobody asked.
+        self.stopping: Any = None
+        #: Why nobody drives it here any more; "" while all is well.
         self.suspended = ""
+        #: It is its turn to live; till then only its end is taken in.
+        self.is_launched = False
+        #: Its place in a store, if it is kept in one.
+        self.stored: Stored | None = None
         #: Somebody was told how it failed.
         self.is_heard = False
         self._failures = 0
@@ -256,11 +315,10 @@ class Runner:
         self._queued = False
         self._context = contextvars.copy_context()
         # Of the turn that is under way.
-        self.batch: list[AnyTick] = []
-        self._before = self.state
-        self._seen: list[Seen] = []
-        #: What it starts, once all else is done: code that runs at once must find everything in its place.
-        self._starts: list[c.StartStep] = []
+        self.batch: Sequence[AnyTick] = ()
+        #: The state after it, which is nobody's business before it is in the journal.
+        self.after = self.state
+        self.seen: Sequence[Seen] = ()
 
     def __del__(self) -> None:
         """A failure that nobody was told of is told in the log, once (R5.61)."""
@@ -271,32 +329,18 @@ class Runner:
         said = f"{state.failure.type.rpartition(':')[2]}: {state.failure.message}"
         _log.warning("run %s failed%s and nobody awaited it: %s", self.run_id, where, said)
 
-    @property
-    def questions(self) -> Questions:
-        """Made on first need: most runs ask nobody."""
-        if self._questions is None:
-            with _making:
-                if self._questions is None:
-                    self._questions = Questions()
-        return self._questions
+    def expect_child(self, delivery: int, mark: int, make: Callable[[Runner, Child], Runner]) -> None:
+        """Say how a child that is about to be begun is made; on whatever thread."""
+        with _making:
+            if self.making is None:
+                self.making = {}
+            self.making[delivery, mark] = make
 
-    @property
-    def inbox(self) -> deque[AnyTick]:
-        """Ticks that arrived and are not admitted yet; made on need, for an empty deque takes 760 bytes."""
-        if self._inbox is None:
-            with _making:
-                if self._inbox is None:
-                    self._inbox = deque()
-        return self._inbox
-
-    @property
-    def user(self) -> UserState:
-        """Made on first need: most runs write no state."""
-        if self._user is None:
-            with _making:
-                if self._user is None:
-                    self._user = UserState()
-        return self._user
+    def maker_of(self, child: Child) -> Callable[[Runner, Child], Runner] | None:
+        """How a child is made: of the very object that its step runs, else of its workflow as this process has it."""
+        with _making:
+            made = self.making.pop((child.delivery, child.mark), None) if self.making is not None else None
+        return made or (self.flows or {}).get(child.workflow)
 
     def set_first_state(self, values: Mapping[str, Any]) -> None:
         """The user's state before the first step; it stands in the first tick.
@@ -309,7 +353,9 @@ class Runner:
 
     def launch(self) -> None:
         """Begin to drive."""
+        self.is_launched = True
         self.host.runners.add(self)
+        watch(self)
         capture.begin()
         self._wake_up()
 
@@ -348,12 +394,16 @@ class Runner:
 
     def put(self, tick: AnyTick) -> None:
         """A tick arrived, on the loop's thread."""
-        if is_control(tick):
+        kind = type(tick)
+        if kind in CONTROL_KINDS:
             self.control.append(tick)
-        elif type(tick) is TimerFired:
-            self._put_timer(tick)
+        elif kind is TimerFired:
+            self._put_timer(tick)  # type: ignore[arg-type]
         else:
-            self.inbox.append(tick)
+            inbox = self._inbox
+            if inbox is None:
+                inbox = self.inbox
+            inbox.append(kept(self, tick) if self.state.gate and self.stored is not None else tick)
         if not self._queued:
             self._wake_up()
 
@@ -390,11 +440,6 @@ class Runner:
                 check(out)
         return outs[0]
 
-    def write_state(self, tick: StateWritten) -> None:
-        """A step writes; its own run sees it at once, the journal when it is admitted."""
-        self.user.put(tick)
-        self.post(tick)
-
     def user_view(self) -> Names[Out]:
         """The user's state with the writes that are on their way; on whatever thread."""
         while True:
@@ -408,9 +453,12 @@ class Runner:
                 return user
 
     def _wake_up(self) -> None:
-        if not self._queued and not self.suspended:
+        if not self._queued and not self.suspended and (self.is_launched or self._is_given_up()):
             self._queued = True
             self.host.schedule(self)
+
+    def _is_given_up(self) -> bool:
+        return any(type(tick) is CancelRequested for tick in self.control)
 
     # -- the turn: admit, (the host commits,) act
 
@@ -423,9 +471,12 @@ class Runner:
         self._queued = False
         if self.suspended:
             return
-        inbox, control, batch, seen = self.inbox, self.control, self.batch, self._seen
-        state = self._before = self.state
-        keeper = self._gatekeeper() if self.stops or self.stands else None
+        inbox, control = self.inbox, self.control
+        batch: list[AnyTick] = []
+        seen: list[Seen] = []
+        self.batch, self.seen = batch, seen
+        state = self.state
+        keeper = self._gatekeeper() if self._stops or self.stands else None
         while True:
             if control:
                 came = control.pop(0)
@@ -450,6 +501,7 @@ class Runner:
                     passed, is_back = keeper.pass_on(state, came, tick)
                     if is_back:
                         inbox.appendleft(came)
+                        self._open_door(state, came)
                     batch += [entry[1] for entry in passed]
                     seen += passed
                     state = passed[-1][2]
@@ -465,7 +517,7 @@ class Runner:
             batch.append(tick)
             seen.append((state, tick, after, commands))
             state = after
-        self.state = state
+        self.after = state
 
     def _gatekeeper(self) -> Gatekeeper:
         if self.gatekeeper is None:
@@ -478,10 +530,21 @@ class Runner:
         seen together with what came meanwhile (R5.33)."""
         if type(tick) is not TimerFired:
             return not self.inbox and is_quiet(state)
-        timer = state.timers.get(tick.timer)
-        if timer is None:
+        if tick.timer not in state.timers:
             return False
-        return timer.kind != "deadline" or timer.ref not in self.questions.accepted
+        number = _question_of(state, tick)
+        if number:
+            with self.questions.door:
+                if number in self.questions.accepted:
+                    return False
+                self.questions.disposing.add(number)  # who answers from here on is told that it is too late
+        return True
+
+    def _open_door(self, state: RunState, tick: AnyTick) -> None:
+        """A deadline was not admitted after all."""
+        number = _question_of(state, tick)
+        if number:
+            self.questions.disposing.discard(number)
 
     def _last_ticks(self) -> str:
         """The ticks that led here, for an error that should not be."""
@@ -501,13 +564,18 @@ class Runner:
         came = self.batch if self.gatekeeper is None else self.gatekeeper.undo(self.batch)
         for tick in reversed(came):
             self._put_back(tick)
-        self.state = self._before
-        self.batch.clear()
-        self._seen.clear()
+            self._open_door(self.state, tick)
+        self.batch = self.seen = ()
 
     def take_back(self, error: BaseException, *, lasting: bool) -> None:
         """The append failed, so the turn did not happen (R1.16)."""
         self._undo()
+        if has_lost(self, error):
+            return
+        if isinstance(error, InboxNotEmpty):  # what came from another process goes first (R1.27)
+            look_into_inbox({self.run_id: self})
+            self._wake_up()
+            return
         self.blocked = f"{type(error).__name__}: {error}"
         if lasting:
             self._suspend(error, "")
@@ -525,39 +593,47 @@ class Runner:
     def act(self) -> None:
         """The batch is in the journal: do what follows from it."""
         if self.batch:
+            self.state = self.after
             self.blocked, self._failures, self.unwritten = "", 0, ()
-            seen, self._seen, self.batch = self._seen, [], []
-            one = len(seen) == 1
+            if self.stored is not None:
+                written(self)
+            seen, self.seen, self.batch = self.seen, (), ()
+            #: What it starts, once all else is done: code that runs at once must find everything in its place.
+            starts: list[c.StartStep] = []
+            is_first = not self.ticks
             try:
                 for entry in seen:
-                    self._act_on(entry, one)
+                    self._act_on(entry, starts)
             except Exception as error:  # a bug of ours; the journal is sound
                 self._suspend(error, f" while acting on tick {self.before_seq}")
                 return
             for told, said in self.gatekeeper.done() if self.gatekeeper is not None else ():
                 self._tell_one(told, *said)
-            self.tell()
-            if self.ended:
-                self._starts.clear()
-                self._finish()
+            if self._listeners:
+                self.tell()
+            if self.state.status in ENDED:
+                self.finish()
                 return
-            if self._starts:
-                starts, self._starts = self._starts, []
-                for command in starts:
-                    left = command if one else still_runs(self, command)
-                    if left is not None:
-                        start(self, left)
             if self.state.status == "suspended":
                 self._rest()
                 return
+            if is_first and self.state.gate:
+                keep_inbox(self)
+            one = len(seen) == 1
+            for command in starts:
+                left = command if one else still_runs(self, command)
+                if left is not None:
+                    start(self, left)
+        elif self._listeners and self.state.gate:
+            self.tell()  # what came waits before the gate: a step that somebody waits for may be done
         if not self._inbox and not self.control and not self._queued and self.state.seq and is_quiet(self.state):
             self.put(QuietNoticed(self.clock.now()))
         elif self.watch is not None:
             self.watch(self)
         if self.state.status == "waiting" and not self._inbox:
-            self._inbox = None  # it may wait for months
+            self._inbox = None  # it may wait for months, and an empty one takes 760 bytes
 
-    def _act_on(self, entry: Seen, one: bool) -> None:
+    def _act_on(self, entry: Seen, starts: list[c.StartStep]) -> None:
         before, tick, state, commands = entry
         self.ticks.append(tick)
         self.history.note(state, tick)
@@ -579,17 +655,23 @@ class Runner:
                 self.published.append(publication(before, tick, state, command, n))  # type: ignore[arg-type]
                 n += 1
             elif kind is c.StartStep:
-                self._starts.append(command)  # type: ignore[arg-type]
+                starts.append(command)  # type: ignore[arg-type]
             else:
                 try:
                     ACTIONS[kind](self, command)
                 except Exception as error:
                     self._owe(command, error)
-        for observer in self.observers:
-            try:
-                observer(before if before.seq else None, tick, state, commands)
-            except Exception:  # an observer can neither veto nor stop a run (R5.68)
-                _log.exception("an observer of run %s failed at tick %s", self.run_id, state.seq)
+        for observer in self._observers or ():
+            self.tell_observer(observer, before if before.seq else None, tick, state, commands)
+
+    def tell_observer(
+        self, observer: Observer, before: RunState | None, tick: Tick, state: RunState, commands: list[c.AnyCommand]
+    ) -> None:
+        """An observer can neither veto nor stop a run (R5.68)."""
+        try:
+            observer(before, tick, state, commands)
+        except Exception:
+            _log.exception("an observer of run %s failed at tick %s", self.run_id, state.seq)
 
     def _owe(self, command: c.AnyCommand, error: Exception) -> None:
         """A command could not be carried out: it is tried again, and after some tries the run is suspended (R1.18)."""
@@ -613,8 +695,8 @@ class Runner:
 
     def tell(self) -> None:
         """Something changed."""
-        if self.listeners:
-            for listener in tuple(self.listeners):
+        if self._listeners:
+            for listener in tuple(self._listeners):
                 self._tell_one(listener)
 
     def new_hold(self) -> int:
@@ -668,9 +750,8 @@ class Runner:
     def leave(self, worker: Worker) -> None:
         """A stopped worker may still run."""
         if worker.is_at_work():
-            if len(self.left) >= _MANY:
-                self.left = [each for each in self.left if each.is_at_work()]
-            self.left.append(worker)
+            kept = self.left if len(self.left) < _MANY else [each for each in self.left if each.is_at_work()]
+            self.left = [*kept, worker]
 
     def when_gone(self, handle: Pending[None]) -> None:
         """The run is over: end a handle when its coroutines are gone too, or after a moment; on the loop's thread."""
@@ -696,11 +777,12 @@ class Runner:
         for task in tuple(tasks):
             task.add_done_callback(one_less)
 
-    def _finish(self) -> None:
+    def finish(self) -> None:
         if self.state.status == "failed":
             self.error = error_of(self.state, self.errors)
             self.trace = self.error.__traceback__ if self.error is not None else None
-        self._put_down()
+        self.put_down()
+        forget(self)
         self._drop_stops()
         if self.left:
             self._let_leave()
@@ -729,7 +811,8 @@ class Runner:
             self._suspend(*self._fault)
             return
         self.suspended = self.state.reason or "somebody suspended it"
-        self._put_down()
+        self.put_down()
+        release(self)
         self.tell()
 
     def reopen(self, definition: Definition | None = None) -> None:
@@ -738,25 +821,49 @@ class Runner:
         Args:
             definition: What it takes from now on; None leaves it with what it has.
         """
-        if self.suspended and self._fault is None and not self.ended and not self.end.done():
-            self.suspended = ""
-            settled, _ = ends_in(self.state, self.inbox)
-            unknown = unknown_outcomes(self, settled)
-            self.control.insert(0, RunOpened(self.clock.now(), driver(), unknown=unknown, settled=settled))
-            if definition is not None and definition.spec.hash != self.state.spec.hash:
-                self.adopting = definition
-                self.control.insert(1, DefinitionAdopted(self.clock.now(), definition.spec))
-            elif definition is not None:  # of another instance of the class, perhaps
-                self.definition, self.policies = definition, definition.policies
-            if "budget" in self.state.gate:  # closed for the suspension
-                self.control.append(GateOpened(self.clock.now(), "budget"))
-            self.launch()
+        if not self.suspended or self._fault is not None or self.ended or self.end.done():
+            return
+        came: Sequence[AnyTick] = tuple(self.inbox)
+        if self.stored is not None:
+            holder = claim(self)
+            if holder:
+                become_viewer(self, f"{holder} drives it")
+                return
+            self.is_heard = False
+            came = what_came(self)
+            if self.state.status in ENDED:  # there
+                return
+        self.suspended = ""
+        settled, _ = ends_in(self.state, came)
+        unknown, now = unknown_outcomes(self, settled), self.clock.now()
+        epoch = self.stored.epoch if self.stored is not None else 0
+        ahead: list[AnyTick] = [RunOpened(now, driver_of(self), epoch, unknown, settled)]
+        if definition is not None and definition.spec.hash != self.state.spec.hash:
+            self.adopting = definition
+            ahead.append(DefinitionAdopted(now, definition.spec))
+        elif definition is not None:  # of another instance of the class, perhaps
+            self.definition, self.policies = definition, definition.policies
+        if self.stored is not None:
+            self.clear_inbox()
+            put_inbox(self, self.state, came)
+        self.control[:0] = ahead
+        if "budget" in self.state.gate:  # closed for the suspension
+            self.control.append(GateOpened(now, "budget"))
+        self.launch()
+
+    def clear_inbox(self) -> None:
+        """What stands before the gate is another driver's."""
+        self._inbox = None
+        self.control.clear()
+        arriving, self.arriving = self.arriving, {}
+        for sent in arriving.values():
+            sent.resolve(None)
 
     def _suspend(self, error: BaseException, where: str) -> None:
         """Stop driving, and say why; the journal is sound up to its last tick."""
         self.suspended = f"{type(error).__name__}: {error}{where}"
         self.error, self.trace = error, error.__traceback__
-        self._put_down()
+        self.put_down()
         self.tell()
         self.host.soon(self._end_badly, error)
 
@@ -770,8 +877,8 @@ class Runner:
         self._suspend(error, where)
 
     def _drop_stops(self) -> None:
-        stops, self.stops = self.stops, []
-        for _, told in stops:
+        stops, self._stops = self._stops, None
+        for _, told in stops or ():
             self._tell_one(told, False)
 
     def _end_badly(self, error: BaseException) -> None:
@@ -783,17 +890,17 @@ class Runner:
         """The process ends: fence the steps off; nothing is journalled of it (R1.21)."""
         if not self.suspended and not self.ended:
             self.suspended = "the process ends"
-            self._put_down()
+            self.put_down()
 
     def notice_loss(self) -> None:
         """On any thread: if the host's loop is gone, so that nothing drives the run, say so (R5.5)."""
         if self.host.is_lost() and not self.suspended and not self.ended:
             self.suspended = LOST
             self.error = EngineLost(f"Run {self.run_id!r}: {LOST}", run_id=self.run_id)
-            self._put_down()
+            self.put_down()
             self._end_badly(self.error)
 
-    def _put_down(self) -> None:
+    def put_down(self) -> None:
         if self not in self.host.runners:
             return
         self.host.runners.discard(self)

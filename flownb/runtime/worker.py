@@ -5,9 +5,10 @@ from __future__ import annotations
 import asyncio
 import threading
 import warnings
-from collections.abc import Callable, Hashable
+from collections import deque
+from collections.abc import Callable, Hashable, Iterable
 from contextvars import Context
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from flownb.core.state import Delivery, Did, Outcome, Wake
 from flownb.core.ticks import (
@@ -37,32 +38,67 @@ from flownb.runtime.threads import pool
 if TYPE_CHECKING:
     from random import Random
 
-    from flownb.core.ticks import Await, RunChild, Sleep
+    from flownb.core.ticks import AnyTick, Await, RunChild, Sleep
     from flownb.runtime.runner import Runner
 
     AnyWait = Sleep | Ask | Await | RunChild
+
+T = TypeVar("T")
 
 #: How long a task that somebody else cancelled waits before that counts as the step's failure: if the loop is
 #: shutting down, that moment never comes, and the attempt stays in progress for the next driver (R1.21).
 SHUTDOWN_S = 0.1
 
+#: So many rounds of the loop at most a cancellation by the step's own code takes until it is taken back.
+_ROUNDS = 5
+
 #: Held from the choice of a mark until its tick is put: marks of one delivery must arrive in their order.
 _marking = threading.Lock()
+_making = threading.Lock()
 
 
-class Waited(Pending["Outcome"]):
-    """A wait that a worker's code opened. To give it up withdraws it, to begin to wait gives the slot back."""
+def _outcome(worker: Worker, outcome: Outcome) -> Outcome:
+    return outcome
 
-    __slots__ = ("_mark", "_wait", "_worker")
 
-    def __init__(self, what: str, worker: Worker, mark: int, wait: AnyWait) -> None:
+class Waited(Pending[T]):
+    """A wait that a worker's code opened. To give it up withdraws it, to begin to wait gives the slot back.
+
+    Args:
+        what: A few words for errors.
+        worker: Whose code it is.
+        mark: The wait's number there.
+        wait: What is waited for.
+        read: What the code gets of the outcome; it may raise.
+    """
+
+    __slots__ = ("_given_up", "_mark", "_read", "_wait", "_worker")
+
+    def __init__(
+        self, what: str, worker: Worker, mark: int, wait: AnyWait, read: Callable[[Worker, Outcome], T]
+    ) -> None:
         super().__init__(what, worker.runner.host.loop)
         self._worker = worker
         self._mark = mark
         self._wait = wait
+        self._read = read
+        self._given_up = False
+        if not worker.step.is_async:
+            self.blocking = pool.waiting
+
+    def take(self, outcome: Outcome) -> None:
+        """The wait is over."""
+        if not self._done:
+            try:
+                value = self._read(self._worker, outcome)
+            except BaseException as error:
+                self.reject(error)
+            else:
+                self.resolve(value)
 
     def abandon(self) -> None:
         if not self._done:
+            self._given_up = True
             self._worker._give_up(self._mark)
 
     def begin(self) -> None:
@@ -82,9 +118,7 @@ class Worker:
     #: Its code returned; a task that it left behind may still send, as from outside (R3.21).
     returned = False
     #: Open waits by their mark.
-    marks: dict[int, Pending[Any]] | None = None
-    #: Its open questions that nobody gave up, in words, by their mark.
-    asked: dict[int, str] | None = None
+    marks: dict[int, Waited[Any]] | None = None
     #: The last mark that it gave.
     number = 0
     #: False from the moment that it begins to wait until it is woken: it gave its worker back (R4.26).
@@ -115,6 +149,8 @@ class Worker:
     cancel_call: Callable[[], None] | None = None
     #: What it began for its code.
     tasks: set[asyncio.Future[Any]] | None = None
+    #: Ticks that threads of an async step made, on their way to the loop.
+    coming: deque[AnyTick] | None = None
 
     def __init__(self, runner: Runner, delivery: Delivery, step: Step) -> None:
         self.runner = runner
@@ -142,10 +178,7 @@ class Worker:
 
             begin(self, context)
         elif step.is_async:
-            task = begin_eagerly(runner.host.loop, self.run_async(), context)
-            # Its context leads back to this worker: kept, a run that is over would stay until the collector comes.
-            if not task.done():
-                self.task = task
+            self.task = begin_eagerly(runner.host.loop, self.run_async(), context)
         else:
             pool.submit(lambda: context.run(self.run_sync))
 
@@ -184,8 +217,8 @@ class Worker:
             outs, fan = outs_of(result, self.step, runner.definition, now)
             if outs and runner.committer is not None:
                 runner.checked(*outs)
-            if self.asked and not self.fenced:
-                self._warn_of_questions(self.asked)
+            if self.marks and not self.fenced:
+                self._warn_of_questions(tuple(self.marks.values()))
         except AttemptOver:
             return
         except BaseException as error:  # whatever a step raises; only the engine's own cancel is none of its failures
@@ -198,7 +231,14 @@ class Worker:
         """Its task raised."""
         task = self.task
         if isinstance(error, asyncio.CancelledError) and task is not None and task.cancelling():
-            self.runner.host.later(SHUTDOWN_S, self.fail, error)
+            self.runner.host.later(SHUTDOWN_S, self._fail_if_it_goes_on, error)
+        else:
+            self.fail(error)
+
+    def _fail_if_it_goes_on(self, error: BaseException) -> None:
+        host = self.runner.host
+        if host.is_closing():  # that is no failure of the step, however long it takes (R1.21)
+            host.later(SHUTDOWN_S, self._fail_if_it_goes_on, error)
         else:
             self.fail(error)
 
@@ -219,8 +259,8 @@ class Worker:
             outs, fan = outs_of(result, self.step, runner.definition, now)
             if outs and runner.committer is not None:
                 runner.checked(*outs)
-            if self.asked and not self.fenced:
-                self._warn_of_questions(self.asked)
+            if self.marks and not self.fenced:
+                self._warn_of_questions(tuple(self.marks.values()))
         except AttemptOver:
             return
         except BaseException as error:  # also SystemExit: it would end the thread without a word
@@ -228,10 +268,13 @@ class Worker:
             return
         self.hand_in(self.finish, now, outs, fan)
 
-    def _warn_of_questions(self, asked: dict[int, str]) -> None:
-        """Raises, where warnings are errors; the step has then failed."""
+    def _warn_of_questions(self, open_waits: Iterable[Waited[Any]]) -> None:
+        """Of those that nobody gave up. Raises, where warnings are errors; the step has then failed."""
+        asked = [wait._what for wait in open_waits if isinstance(wait._wait, Ask) and not wait._given_up]
+        if not asked:
+            return
         warnings.warn(
-            f"Step {self.step.name!r} of run {self.runner.run_id!r} ended without {' and '.join(asked.values())}: "
+            f"Step {self.step.name!r} of run {self.runner.run_id!r} ended without {' and '.join(asked)}: "
             "the question is withdrawn. Await what ctx.ask(...) gives, or call .result() on it in a def step.",
             RuntimeWarning,
             stacklevel=2,
@@ -265,6 +308,7 @@ class Worker:
             return
         if self.kept_sends:
             self.flush()
+        self._take_in()
         self.returned, self.task = True, None  # see `begin`
         if self.deadline is not None:
             self.deadline.stop()
@@ -274,6 +318,7 @@ class Worker:
     def fail(self, error: BaseException) -> None:
         if self.fenced or self.returned:
             return
+        self._take_in()
         runner, d, step = self.runner, self.delivery, self.step
         if isinstance(error, asyncio.CancelledError):
             error = self._cancelled(error)
@@ -313,8 +358,7 @@ class Worker:
         self.fenced = True
         if self.deadline is not None:
             self.deadline.stop()
-        for pending in (*(self.marks or {}).values(), *(self.recording or ()), *(self.guarded or ())):
-            pending.reject(self._over())
+        self.let_go()
         if self.cancel_call is not None:
             self.cancel_call()
         if not self.runner.host.is_lost():
@@ -323,12 +367,38 @@ class Worker:
             for task in tuple(self.tasks or ()):
                 task.cancel()
 
+    def let_go(self) -> None:
+        """Whoever still waits for something of it waits for nothing: a task or a thread that it left behind (R3.21)."""
+        for pending in (*(self.marks or {}).values(), *(self.recording or ()), *(self.guarded or ())):
+            pending.reject(self._over())
+
     # What `Context` calls.
 
     def check(self) -> None:
         """Raises AttemptOver once nothing that this code does counts any more."""
         if self.fenced or self.returned:
             raise AttemptOver(f"The attempt of step {self.step.name!r} is over; nothing that it still does counts.")
+
+    def post(self, tick: AnyTick) -> None:
+        """Its code does something, on whatever thread. Ticks arrive in the order in which they were made: what a thread
+        of an async step did stands before what the step itself does next, its end included."""
+        runner = self.runner
+        if not self.step.is_async:
+            runner.post(tick)
+        elif runner.host.is_here():
+            self._take_in()
+            runner.put(tick)
+        else:
+            if self.coming is None:
+                with _making:
+                    if self.coming is None:
+                        self.coming = deque()
+            self.coming.append(tick)
+            runner.host.call(self._take_in)
+
+    def _take_in(self) -> None:
+        while self.coming:
+            self.runner.put(self.coming.popleft())
 
     def send(self, out: Out, target: str | None) -> None:
         """Send an event, unless an earlier start sent it (R3.52)."""
@@ -343,7 +413,7 @@ class Worker:
 
     def _send(self, out: Out, target: str | None) -> None:
         runner, d = self.runner, self.delivery
-        runner.post(EventsSent(runner.clock.now(), self.step.name, d.id, d.start, (out,), target))
+        self.post(EventsSent(runner.clock.now(), self.step.name, d.id, d.start, (out,), target))
 
     def flush(self) -> None:
         """It succeeded, or waits: what was held back is sent now (R3.53)."""
@@ -355,33 +425,52 @@ class Worker:
         """The wait of that identity that an earlier start opened, None for a new one."""
         return self.replay.wait(identity) if self.replay is not None else None
 
-    def open(self, what: str, wait: AnyWait, prepare: Callable[[int], None] | None = None) -> tuple[int, Pending[Any]]:
-        """Open a wait: its mark, and a handle that ends with its `Outcome`.
+    def open(
+        self,
+        what: str,
+        wait: AnyWait,
+        prepare: Callable[[int], None] | None = None,
+        *,
+        read: Callable[[Worker, Outcome], Any] = _outcome,
+        kind: type[Waited[Any]] = Waited,
+    ) -> Waited[Any]:
+        """Open a wait; its handle.
 
         Args:
             what: A few words for errors.
             wait: What is waited for.
             prepare: Called with the mark before the wait can be open: the loop may be quicker than this thread.
+            read: What the code gets of the outcome; by default the outcome.
+            kind: Of the handle.
         """
         self.check()
         self.flush()
         with _marking:
             self.number += 1
             mark = self.number
-            pending = self._handle(mark, what, wait)
+            pending = self._registered(kind(what, self, mark, wait, read))
             if prepare is not None:
                 prepare(mark)
             self._put_wait(mark, wait)
-        return mark, pending
+        return pending
 
-    def reopen(self, entry: Did, outcome: Outcome | None, what: str, wait: AnyWait) -> tuple[int, Pending[Any]]:
-        """The same for a wait that an earlier start opened: its outcome, or a handle of what is still open."""
+    def reopen(
+        self,
+        entry: Did,
+        outcome: Outcome | None,
+        what: str,
+        wait: AnyWait,
+        *,
+        read: Callable[[Worker, Outcome], Any] = _outcome,
+        kind: type[Waited[Any]] = Waited,
+    ) -> Waited[Any]:
+        """The same for a wait that an earlier start opened: over already, or still open."""
         self.check()
+        pending = kind(what, self, entry.mark, wait, read)
         if outcome is not None:
-            pending: Pending[Any] = Pending(what, self.runner.host.loop)
-            pending.resolve(outcome)
-            return entry.mark, pending
-        pending = self._handle(entry.mark, what, wait)
+            pending.take(outcome)
+            return pending
+        self._registered(pending)
         # `wake` notes an outcome before it looks for the handle: whichever comes first, one of the two finds it.
         outcome = self.replay.outcome(entry.mark) if self.replay is not None else None
         if outcome is None:
@@ -389,24 +478,20 @@ class Worker:
         else:
             if self.marks:
                 self.marks.pop(entry.mark, None)
-            self._forget_question(entry.mark)
-            pending.resolve(outcome)
-        return entry.mark, pending
+            pending.take(outcome)
+        return pending
 
-    def _handle(self, mark: int, what: str, wait: AnyWait) -> Pending[Any]:
-        pending = Waited(what, self, mark, wait)
+    def _registered(self, pending: Waited[Any]) -> Waited[Any]:
         if self.marks is None:
             self.marks = {}
-        self.marks[mark] = pending
+        self.marks[pending._mark] = pending
         self._end_if_over(pending)
-        if isinstance(wait, Ask):
-            self.asked = {**(self.asked or {}), mark: what}
         return pending
 
     def _put_wait(self, mark: int, wait: AnyWait) -> None:
         self.holds_slot = False
         runner, d = self.runner, self.delivery
-        runner.post(WaitOpened(runner.clock.now(), self.step.name, d.id, d.start, mark, wait))
+        self.post(WaitOpened(runner.clock.now(), self.step.name, d.id, d.start, mark, wait))
 
     def _await_again(self, mark: int, wait: AnyWait) -> None:
         """Its code awaits a wait that it opened before, while another one woke it: the slot is given back."""
@@ -416,15 +501,32 @@ class Worker:
     def _give_up(self, mark: int) -> None:
         """The step's code waits no longer; on any thread."""
         task, host = self.task, self.runner.host
-        self._forget_question(mark)
         try:
             if task is not None and task.cancelling():
-                # By the step's own `asyncio.timeout`, or because the loop is shutting down: see SHUTDOWN_S.
-                host.call(host.later, SHUTDOWN_S, self._withdraw, mark)
+                # By the step's own `asyncio.timeout`, or because the loop is shutting down.
+                host.call(host.soon, self._withdraw_soon, task, mark, _ROUNDS)
             else:
                 host.call(self._withdraw, mark)
         except EngineLost:  # the wait stays in the run's state
             return
+
+    def _withdraw_soon(self, task: asyncio.Task[None], mark: int, rounds: int) -> None:
+        """An `asyncio.timeout` takes its cancellation back within a few rounds of the loop; what takes longer may be
+        the loop that shuts down, and then the wait stays in the run's state: see SHUTDOWN_S."""
+        host = self.runner.host
+        if not task.cancelling():
+            self._withdraw(mark)
+        elif rounds:
+            host.soon(self._withdraw_soon, task, mark, rounds - 1)
+        else:
+            host.later(SHUTDOWN_S, self._withdraw_if_it_goes_on, mark)
+
+    def _withdraw_if_it_goes_on(self, mark: int) -> None:
+        host = self.runner.host
+        if host.is_closing():
+            host.later(SHUTDOWN_S, self._withdraw_if_it_goes_on, mark)
+        else:
+            self._withdraw(mark)
 
     def _withdraw(self, mark: int) -> None:
         if not self.fenced and self.marks and self.marks.pop(mark, None) is not None:
@@ -443,19 +545,21 @@ class Worker:
                 self.replay.note(wake)
             pending = self.marks.pop(wake.mark, None) if self.marks else None
             if pending is not None:
-                self._forget_question(wake.mark)
-                pending.resolve(wake.outcome)
-
-    def _forget_question(self, mark: int) -> None:
-        if self.asked is not None:
-            self.asked.pop(mark, None)
+                pending.take(wake.outcome)
 
     def child_number(self, identity: Hashable) -> tuple[int, int]:
         """The number of a child that its code begins, and which try of it this is (R6.20)."""
         if self.replay is not None:
             return self.replay.child_number(identity)
-        self.children += 1
-        return self.children, 1
+        with _marking:
+            self.children += 1
+            return self.children, 1
+
+    def next_write_is_in(self) -> bool:
+        """Count one more write to the state; whether an earlier start made it."""
+        with _marking:
+            self.writes += 1
+            return self.replay is not None and self.writes <= self.replay.writes
 
     def record(self, name: str, out: Out) -> Pending[None]:
         """Journal a value that must be the same when the code runs again; the handle ends when it is in."""
@@ -467,7 +571,7 @@ class Worker:
                 self.recording = []
             self.recording.append(pending)
             self._end_if_over(pending)
-            runner.post(ValueRecorded(runner.clock.now(), self.step.name, d.id, d.start, name, out))
+            self.post(ValueRecorded(runner.clock.now(), self.step.name, d.id, d.start, name, out))
         return pending
 
     def guard(self, pending: Pending[Any]) -> Pending[Any]:

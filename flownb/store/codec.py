@@ -5,11 +5,13 @@
 
 A journal may come from somebody else: its keys are looked up among the classes of this process and never imported,
 and reading runs no validator and no `__init__`. What is of no known class is read as `UnknownEvent`.
+
+Large values are files beside the store (`artifacts.py`), whose names stand in the body.
 """
 
 from __future__ import annotations
 
-import json
+import threading
 from collections.abc import Callable
 from math import isfinite
 from typing import Any, cast
@@ -21,39 +23,55 @@ from flownb.core import ticks
 from flownb.core.ticks import AnyTick, RunForked, Tick
 from flownb.core.values import Limit, Out
 from flownb.errors import JournalDamaged, NotStorable
+from flownb.store import escapes
+from flownb.store.artifacts import Artifacts
 from flownb.store.marks import LiveTable, UnknownEvent
 from flownb.store.paths import path_to
 from flownb.store.reader import Reader
+from flownb.store.sealing import Sealer
 from flownb.store.shapes import Shape, Shapes, UnknownClass, class_key
 from flownb.store.snapshots import ForkForm
 from flownb.store.wire import TickForm, WireLimit, WireOut
-from flownb.store.writer import PLAIN, PLAIN_OR_FLOAT, NoCodec, OnUnstorable, Writer
-
-#: Begins a body whose text holds lone surrogates, which no UTF-8 has: JSON text, once more escaped.
-_ESCAPED = b'{"$escaped":'
+from flownb.store.writer import FIELD_SIZE, PLAIN, PLAIN_OR_FLOAT, NoCodec, OnUnstorable, Writer
 
 
 class Codec:
-    """Between ticks and what a store keeps of them.
+    """Between ticks and what a store keeps of them; for any threads.
 
     Args:
         classes: The class that a key (`module:qualname`) means now, None if this process has not defined one.
         unserializable: What becomes of a value that has no codec: "error" refuses the tick; "live" keeps the value
-            in memory as long as this codec, and marks it in the journal. Secrets are always kept so.
+            in memory as long as this codec, and marks it in the journal. Secrets without a sealer are always kept so.
+        artifacts: Where frames, arrays, figures and all large values go. Codecs of one folder may share it. None:
+            nowhere; frames and the like have no codec then, and all else stands in the body.
+        sealer: Seals and opens secrets.
+        opens_files: Whether what is in `artifacts` is read; else each is a `Lost` that says what it is: to look at a
+            run, of which nothing is used.
     """
 
-    def __init__(self, classes: Callable[[str], type | None], unserializable: OnUnstorable = "error") -> None:
+    def __init__(
+        self,
+        classes: Callable[[str], type | None],
+        unserializable: OnUnstorable = "error",
+        *,
+        artifacts: Artifacts | None = None,
+        sealer: Sealer | None = None,
+        opens_files: bool = True,
+    ) -> None:
         self._shapes = Shapes(classes)
         live = LiveTable()
-        self._writer = Writer(self._shapes, live, unserializable)
-        self._reader = Reader(self._shapes, live)
+        self._writer = Writer(self._shapes, live, unserializable, artifacts, sealer)
+        self._reader = Reader(self._shapes, live, artifacts, sealer, self._writer.sealed, opens_files)
+        self._writer.lift = self._reader.data
         self._encoder = msgspec.json.Encoder()
         self._forms = {
             kind.__name__: (ForkForm if kind is RunForked else TickForm)(kind, self._to_wire, self._from_wire)
             for kind in (*ticks.CONTROL, *ticks.WORK)
         }
-        # Off while a body is written for the second time, with a look at every int.
+        # Off while a body is written for the second time, with a look at every int. To another thread that writes
+        # meanwhile it only makes things slower; two that turn it off and on wait for each other.
         self._fast = True
+        self._care = threading.Lock()
 
     def encode(self, tick: AnyTick) -> tuple[str, bytes]:
         """Kind and body of a tick; the body has all its fields but `at`.
@@ -63,11 +81,36 @@ class Codec:
         """
         form = self._forms[type(tick).__name__]
         try:
-            return form.name, self._encoder.encode(form.to_wire(tick))
+            body = self._encoder.encode(form.to_wire(tick))
         except _NotStorableOut as error:
             raise _not_storable(tick, error) from error
         except ValueError:  # lone surrogates, or an int of more digits than Python prints
-            return form.name, self._encode_with_care(form, tick)
+            return form.name, self._with_care(form.to_wire, tick)
+        if len(body) > FIELD_SIZE and self._writer.artifacts is not None:
+            body = self._with_care(form.to_wire, tick)
+        return form.name, body
+
+    def encode_out(self, out: Out) -> bytes:
+        """One value alone, as it stands in a body.
+
+        Raises:
+            NotStorable: It has no codec.
+        """
+        try:
+            return self._with_care(self._to_wire, out)
+        except _NotStorableOut as error:
+            raise _not_storable(None, error) from error
+
+    def decode_out(self, body: bytes) -> Out:
+        """What `encode_out` wrote.
+
+        Raises:
+            JournalDamaged: It cannot be read.
+        """
+        try:
+            return self._from_wire(msgspec.convert(escapes.load(body), WireOut))
+        except Exception as error:  # as in `decode`
+            raise _damaged(0, f"a value cannot be read: {str(error) or type(error).__name__}") from error
 
     def check(self, out: Out) -> None:
         """Find out before a tick is made whether a value can be written (R6.12).
@@ -92,24 +135,23 @@ class Codec:
         if type(at) is not float or not isfinite(at):
             raise _damaged(seq, f"{at!r} is no time")
         try:
-            if body.startswith(_ESCAPED):
-                wire = form.parse_tree(_unescaped(body))
+            if body.startswith(escapes.ESCAPED):
+                wire = form.parse_tree(escapes.unescaped(body))
             else:
                 wire = form.parse(body)
             return cast(AnyTick, form.from_wire(at, wire))
-        except (msgspec.MsgspecError, *Reader.MALFORMED) as error:
+        except Exception as error:  # also what a default factory or a `__hash__` of a user's class raises
             raise _damaged(seq, f"its {kind} cannot be read: {str(error) or type(error).__name__}") from error
 
-    def _encode_with_care(self, form: TickForm, tick: Tick) -> bytes:
-        self._fast = False
-        try:
-            wire = form.to_wire(tick)
-        finally:
-            self._fast = True
-        try:
-            return self._encoder.encode(wire)
-        except UnicodeEncodeError:
-            return _escaped(wire)
+    def _with_care(self, to_wire: Callable[[Any], Struct], value: Any) -> bytes:
+        """With a look at every int, every text and every size."""
+        writer = self._writer
+        with self._care:
+            self._fast, writer.lifting = False, writer.artifacts is not None
+            try:
+                return escapes.dump(to_wire(value))
+            finally:
+                self._fast, writer.lifting = True, False
 
     # One value.
 
@@ -169,21 +211,17 @@ class Codec:
 
     def _value(self, wire: WireOut) -> Any:
         reader = self._reader
-        reader.event, reader.at_field = wire.t, ""
+        reader.at.event, reader.at.field = wire.t, ""
         try:
             if wire.v == 0:
                 return reader.data(wire.d)
             shape = self._shapes.named(wire.t)
-            if wire.v != shape.version:
-                raise UnknownClass(
-                    f"It was written by version {wire.v} of {wire.t!r}; here is version {shape.version}."
-                )
-            if shape.is_simple and _is_plain(wire, shape):
+            if shape.is_simple and wire.v == shape.version and _is_plain(wire, shape):
                 return shape.from_fields(wire.d)
-            return reader.instance(shape, wire.d, wire.x, wire.p, wire.a, wire.s)
+            return reader.instance(shape, wire.v, wire.d, wire.x, wire.p, wire.a, wire.s)
         except UnknownClass as error:
-            reason = str(error)
-        return UnknownEvent(wire.t, wire.v, wire.d, reason, wire.x, wire.p, wire.a, wire.s)
+            reason, missing = str(error), error.missing
+        return UnknownEvent(wire.t, wire.v, wire.d, reason, wire.x, wire.p, wire.a, wire.s, missing)
 
 
 def _is_plain(wire: WireOut, shape: Shape) -> bool:
@@ -218,12 +256,3 @@ def _not_storable(tick: Tick | None, found: _NotStorableOut) -> NotStorable:
 
 def _damaged(seq: int, reason: str) -> JournalDamaged:
     return JournalDamaged(f"Tick {seq} cannot be read: {reason}.", run_id="", seq=seq, reason=reason)
-
-
-def _escaped(wire: Struct) -> bytes:
-    text = json.dumps(msgspec.to_builtins(wire), ensure_ascii=False, separators=(",", ":"))
-    return msgspec.json.encode({"$escaped": text.encode("unicode_escape").decode("ascii")})
-
-
-def _unescaped(body: bytes) -> Any:
-    return json.loads(msgspec.json.decode(body)["$escaped"].encode("ascii").decode("unicode_escape"))

@@ -2,23 +2,66 @@
 
 Rows are `(run_id, seq)` with `seq` dense from 1. An append names the seq that it expects to follow; a store that is
 further than that refuses, and nothing of that entry is written.
+
+Beside the ticks a store has what several processes need in order to share a run, and what can be asked without reading
+a journal:
+
+    runs      one row each: status, definition, and who drives it (driver, epoch)
+    drivers   one row a process: until when its lease lasts
+    inbox     what came for a run and is in no journal yet
+    waiting   what a run waits for: questions, timers, retries
+    tokens    which question a token answers
+
+A driver claims a run; each change of holder raises its epoch, and an append that names an older one writes nothing.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Protocol
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Literal, NamedTuple, Protocol
 
 from msgspec import Struct
 
 from flownb.core.reduce import fold
+from flownb.core.spec import Spec
 from flownb.core.state import shown_status
-from flownb.core.ticks import AnyTick
-from flownb.errors import JournalConflict, RunNotFound
+from flownb.core.ticks import AnyTick, DefinitionAdopted, RunForked, RunStarted
+from flownb.errors import (
+    InboxNotEmpty,
+    JournalConflict,
+    LeaseLost,
+    RequestClosed,
+    RunConflict,
+    RunNotFound,
+    RunReadOnly,
+    TokenTaken,
+)
+from flownb.store.drivers import is_imported
+
+Kind = Literal["timer", "request", "retry"]
+#: The order in which they are listed (R7.6).
+KINDS: tuple[Kind, ...] = ("timer", "request", "retry")
+#: A tick as it is stored: seq, at, kind, body.
+Raw = tuple[int, float, str, bytes]
+
+
+class Waits(Struct, frozen=True):
+    """One thing that a run waits for."""
+
+    kind: Kind
+    #: The number of its request or timer.
+    id: int
+    #: When it happens by itself (Unix seconds), of a question its deadline; None if nothing happens by itself.
+    due: float | None = None
+    step: str = ""
+    #: The question, as a codec writes a value.
+    body: bytes = b""
+    #: Hash of the token that answers the question.
+    token: str = ""
 
 
 class Append(Struct, frozen=True):
-    """Ticks to add to one run, after its tick `after`."""
+    """Ticks to add to one run, after its tick `after`, and what else changes with them."""
 
     run_id: str
     after: int
@@ -26,34 +69,103 @@ class Append(Struct, frozen=True):
     #: The run's status after these ticks, as people read it (`shown_status`). A store that is not told folds the
     #: journal whenever it lists the run.
     status: str = ""
+    #: The one that the driver's claim gave; 0 is not checked. A new run begins with it.
+    epoch: int = 0
+    #: Who drives a new run; "" is nobody.
+    driver: str = ""
+    #: Entries of the inbox that the ticks were made of; they leave it in the same transaction (R1.28).
+    taken: Sequence[int] = ()
+    #: Rows of `waiting` to put, after those to delete. The end of a run deletes all of its rows, and puts none.
+    opened: Sequence[Waits] = ()
+    closed: Sequence[tuple[Kind, int]] = ()
+    #: Write nothing if anything but `taken` is in the run's inbox (R1.27).
+    alone: bool = False
+    #: Of a new run: the run that it is a child of, and the path of its notebook.
+    parent: str = ""
+    notebook: str = ""
 
 
 class RunRow(Struct, frozen=True):
     """What a store lists of a run without reading its journal."""
 
     run_id: str
+    #: Its name.
     workflow: str
     status: str
     seq: int
     started_at: float
     updated_at: float
+    #: Key of the workflow and hash of its definition.
+    key: str = ""
+    hash: str = ""
+    parent: str = ""
+    notebook: str = ""
+    #: Who drives it, or did when it ended; "" is nobody, and nobody drives an imported one (`drivers.is_imported`).
+    driver: str = ""
+
+
+class Claim(Struct, frozen=True):
+    """What came of a claim."""
+
+    #: To be named by each append; 0 if the run is held by somebody else.
+    epoch: int
+    #: The run's last tick at that moment.
+    seq: int
+    is_mine: bool
+    holder: str
+
+
+class Holder(NamedTuple):
+    """Who drives a run."""
+
+    driver: str
+    epoch: int
+    #: Unix seconds by the store's clock; 0.0 if the driver has no lease.
+    lease_until: float
+
+
+class Entry(NamedTuple):
+    """One thing in a run's inbox."""
+
+    n: int
+    run_id: str
+    tick: AnyTick
+
+
+class Wakeup(NamedTuple):
+    """What happens next by itself."""
+
+    due: float
+    run_id: str
+    kind: Kind
+    id: int
 
 
 class Journal(Protocol):
-    """A store of journals. Called from one thread at a time; every method is synchronous."""
+    """A store of journals. Any thread may call it; every method is synchronous.
 
-    #: Where it is, in words, for people.
-    place: str
+    All raise WorkflowRuntimeError where the store cannot be used just now: nothing was written then.
+    """
+
+    @property
+    def place(self) -> str:
+        """Where it is, in words, for people; never with a password."""
+        ...
 
     def append(self, entries: Sequence[Append], *, durable: bool = False) -> None:
         """Write all entries in one transaction, or none.
+
+        An entry whose very rows are there already, since an earlier call wrote them and could not say so, is written.
 
         Args:
             entries: At most one a run.
             durable: Flushed to the disk when it returns: a power cut loses nothing of it.
 
         Raises:
-            JournalConflict: A run is at another seq than its entry expects.
+            JournalConflict: A run is at another seq than its entry expects, or something in `taken` was taken before.
+            LeaseLost: A run has another epoch: somebody else drives it.
+            InboxNotEmpty: An entry wants to be alone and is not.
+            TokenTaken: A token that is put answers another open question.
             NotStorable: A value has no codec; names tick kind, event and field.
         """
         ...
@@ -71,11 +183,194 @@ class Journal(Protocol):
         """seq of a run's last tick, 0 if there is no such run."""
         ...
 
-    def runs(self) -> list[RunRow]:
-        """All runs, the newest first."""
+    # Who drives.
+
+    def claim(self, run_id: str, driver: str, ttl: float, *, was_lost: Callable[[str], bool] | None = None) -> Claim:
+        """Drive a run that nobody holds, that `driver` holds already, or whose holder is gone: its lease is over by the
+        store's clock, or `was_lost` says so. The driver's lease is renewed in either case.
+
+        Args:
+            run_id: The run.
+            driver: Who wants it.
+            ttl: How long the lease lasts from now on, in seconds.
+            was_lost: Whether a holder is known to be dead, whatever its lease says.
+
+        Returns:
+            An imported run is held by nobody, for ever.
+
+        Raises:
+            RunNotFound: No such run.
+        """
+        ...
+
+    def renew(self, driver: str, ttl: float) -> bool:
+        """Make a driver's lease last `ttl` seconds from now on.
+
+        Returns:
+            False: it had none. It is new, or its lease was over and somebody claimed a run of it: the runs whose epoch
+            is unchanged (`holder`) are still its own, the others are not. A lease that was over while nobody wanted
+            its runs is renewed like any other (R5.10).
+        """
+        ...
+
+    def release(self, driver: str, run_ids: Sequence[str] | None = None) -> None:
+        """Give runs back that a driver holds, others are left alone. None: all of them, and its lease."""
+        ...
+
+    def holder(self, run_id: str) -> Holder:
+        """Who drives a run.
+
+        Raises:
+            RunNotFound: No such run.
+        """
+        ...
+
+    # What came.
+
+    def put(self, run_id: str, tick: AnyTick, *, key: str = "", request: int = 0) -> int:
+        """Lay a tick into a run's inbox, on the disk when this returns; its driver is told (`version`).
+
+        A call that could not say whether it had written, since the connection broke, is tried again: an entry without
+        a key may then come twice, if it was taken in between.
+
+        Args:
+            run_id: The run.
+            tick: It.
+            key: At most one entry of a key lies in a run's inbox; "" is no key.
+            request: The question that it answers, which must be open.
+
+        Returns:
+            Its number, larger than those of all before; 0 if an entry of that key is there.
+
+        Raises:
+            RunNotFound: No such run.
+            RunReadOnly: It was imported.
+            RequestClosed: That question is not open.
+            NotStorable: A value has no codec.
+        """
+        ...
+
+    def inbox(self, run_ids: Iterable[str] | None) -> list[Entry]:
+        """What lies in the inboxes of runs (None: of all), in order.
+
+        Raises:
+            JournalDamaged: An entry cannot be read; names the run.
+        """
+        ...
+
+    def version(self) -> int:
+        """A number that is another one if another connection laid something into an inbox, or may have."""
+        ...
+
+    # What can be asked.
+
+    def row(self, run_id: str) -> RunRow | None:
+        """One run."""
+        ...
+
+    def runs(
+        self,
+        *,
+        status: str | None = None,
+        workflow: str | None = None,
+        notebook: str | None = None,
+        parent: str | None = None,
+        limit: int | None = None,
+    ) -> list[RunRow]:
+        """Runs of that status, workflow (name or key), notebook and parent, the newest first; None is any."""
+        ...
+
+    def counts(self) -> dict[str, int]:
+        """How many runs there are of each status."""
+        ...
+
+    def waiting(
+        self, *, run_id: str | None = None, kind: Kind | None = None, due: float | None = None
+    ) -> list[tuple[str, Waits]]:
+        """What runs wait for, by run, kind and id; without tokens.
+
+        Args:
+            run_id: Of that run.
+            kind: Of that kind.
+            due: That is due at that moment or earlier.
+        """
+        ...
+
+    def next_wakeup(self) -> Wakeup | None:
+        """What is due first; of several the first by run, kind and id."""
+        ...
+
+    def token(self, hash: str) -> tuple[str, int] | None:
+        """Run and request that the token of a hash answers, open or not."""
+        ...
+
+    # What may be thrown away.
+
+    def checkpoint(self, run_id: str, seq: int) -> tuple[int, bytes] | None:
+        """The last saved state at or before a tick, and the tick that it is of."""
+        ...
+
+    def put_checkpoint(self, run_id: str, seq: int, body: bytes) -> None: ...
+
+    def drop_checkpoints(self) -> None: ...
+
+    # As it is stored.
+
+    def raw(self, run_id: str) -> list[Raw]:
+        """All ticks of a run, as they are stored: damaged ones too, of which nothing is read.
+
+        Raises:
+            RunNotFound: No such run.
+        """
+        ...
+
+    def restore(self, runs: Sequence[tuple[RunRow, Sequence[Raw]]]) -> None:
+        """Write runs that were exported, all in one transaction; their `driver` says that they are imported. An
+        imported run of the same id is replaced.
+
+        Raises:
+            RunConflict: There is a run of such an id that was not imported; nothing was written.
+        """
+        ...
+
+    def bodies(self) -> Iterator[bytes]:
+        """All that may name a file: the bodies of ticks, of inboxes and of questions, in no order."""
+        ...
+
+    # The rest.
+
+    def secret(self) -> bytes:
+        """32 random bytes, the same for as long as the store is."""
+        ...
+
+    def delete(self, run_ids: Sequence[str]) -> None:
+        """All that there is of runs, also while somebody drives them: its next append fails."""
         ...
 
     def close(self) -> None: ...
+
+
+# What all stores say and do alike.
+
+
+def refuse_imported(run_id: str, driver: str) -> None:
+    """Raises RunReadOnly if a run was imported."""
+    if is_imported(driver):
+        raise RunReadOnly(
+            f"Run {run_id!r} was imported: it can be looked at, and nothing of it can be changed. To go on from it, "
+            "fork it: run.debug.fork(seq).",
+            run_id=run_id,
+        )
+
+
+def refuse_there(run_id: str, driver: str, place: str) -> None:
+    """Raises RunConflict unless the run that is there was imported."""
+    if not is_imported(driver):
+        raise RunConflict(
+            f"There is another run {run_id!r} in {place}. Import it into another store: Store('other.db').",
+            run_id=run_id,
+            differs=("ticks",),
+        )
 
 
 def refuse_conflict(entry: Append, last: int) -> None:
@@ -89,36 +384,67 @@ def refuse_conflict(entry: Append, last: int) -> None:
         )
 
 
-class MemoryJournal:
-    """Journals in this process. The model that the others are tested against."""
-
-    place = ":memory:"
-
-    def __init__(self) -> None:
-        self._runs: dict[str, list[AnyTick]] = {}
-
-    def append(self, entries: Sequence[Append], *, durable: bool = False) -> None:
-        for entry in entries:
-            refuse_conflict(entry, self.last_seq(entry.run_id))
-        for entry in filter(lambda entry: entry.ticks, entries):
-            self._runs.setdefault(entry.run_id, []).extend(entry.ticks)
-
-    def read(self, run_id: str, start: int = 1, stop: int | None = None) -> list[AnyTick]:
-        if run_id not in self._runs:
-            raise RunNotFound(f"There is no run {run_id!r} in {self.place}.", run_id=run_id)
-        return self._runs[run_id][start - 1 : stop]
-
-    def last_seq(self, run_id: str) -> int:
-        return len(self._runs.get(run_id, ()))
-
-    def runs(self) -> list[RunRow]:
-        return sorted(map(row_of, self._runs.values()), key=lambda row: row.started_at, reverse=True)
-
-    def close(self) -> None:
-        self._runs.clear()
+def refuse_lost(entry: Append, driver: str, epoch: int) -> None:
+    """Raises LeaseLost if an entry names another epoch than the run's."""
+    if entry.epoch and entry.after and entry.epoch != epoch:
+        raise LeaseLost(
+            f"Run {entry.run_id!r} was taken over (epoch {epoch}; this driver has {entry.epoch}).",
+            run_id=entry.run_id,
+            epoch=entry.epoch,
+            found=epoch,
+            holder=driver,
+        )
 
 
-def row_of(ticks: Sequence[AnyTick]) -> RunRow:
-    """The row of a run, folded from its journal."""
-    state = fold(ticks)
-    return RunRow(state.run_id, state.spec.name, shown_status(state), state.seq, state.started_at, state.at)
+def refuse_taken(entry: Append, left: int) -> None:
+    """Raises JournalConflict if some of an entry's `taken` were not in the inbox any more."""
+    if left:
+        raise JournalConflict(
+            f"What came for run {entry.run_id!r} was admitted before: somebody else drives it.",
+            run_id=entry.run_id,
+            expected=entry.after,
+            found=entry.after,
+        )
+
+
+def refuse_company(entry: Append, count: int) -> None:
+    """Raises InboxNotEmpty if an entry wants to be alone and something else is in the inbox."""
+    if entry.alone and count:
+        raise InboxNotEmpty(f"Something came for run {entry.run_id!r} meanwhile.", run_id=entry.run_id)
+
+
+def token_taken(run_id: str, request: int) -> TokenTaken:
+    # Never the token, nor its hash.
+    return TokenTaken(
+        f"The token of request {request} of run {run_id!r} is that of another open request. Give each its own.",
+        run_id=run_id,
+        request=request,
+    )
+
+
+def request_closed(run_id: str, request: int) -> RequestClosed:
+    return RequestClosed(
+        f"Request {f'{run_id}:{request}'!r} is not open: it was answered or closed before.",
+        run_id=run_id,
+        request=request,
+    )
+
+
+def not_found(run_id: str, place: str) -> RunNotFound:
+    return RunNotFound(f"There is no run {run_id!r} in {place}.", run_id=run_id)
+
+
+def definition_of(ticks: Iterable[AnyTick]) -> Spec | None:
+    """The newest definition that some ticks of a run tell, None if they tell none."""
+    found = None
+    for tick in ticks:
+        if isinstance(tick, (RunStarted, DefinitionAdopted)):
+            found = tick.spec
+        elif isinstance(tick, RunForked) and tick.snapshot is not None:
+            found = tick.snapshot.spec
+    return found
+
+
+def status_of(ticks: Sequence[AnyTick]) -> str:
+    """A run's status, folded from its journal."""
+    return shown_status(fold(ticks))

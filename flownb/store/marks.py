@@ -1,7 +1,8 @@
-"""What stands in a tick where a stored value cannot: `Lost` for one kept in memory only, `UnknownEvent`."""
+"""What stands in a tick where a stored value cannot: `Lost` for one that is not to be had here, `UnknownEvent`."""
 
 from __future__ import annotations
 
+import itertools
 import secrets
 import weakref
 from collections.abc import Callable
@@ -13,6 +14,7 @@ from msgspec import Struct
 from flownb.errors import LiveValueLost
 
 PREVIEW_LENGTH = 80
+MEND = "Run the step that makes it again, or keep something in the event that a journal can hold."
 
 
 class UnknownEvent(Struct, frozen=True):
@@ -32,25 +34,42 @@ class UnknownEvent(Struct, frozen=True):
     private: Any = None
     other: Any = None
     fields_set: list[str] | None = None
+    #: The fields that the class of today needs and the stored value has not.
+    missing: tuple[str, ...] = ()
 
 
 class Lost:
-    """A value that was kept in memory by a process that is gone. To use it raises `LiveValueLost`.
+    """A value that is not to be had here: it was kept in memory by a process that is gone, or its file, its key or a
+    library is not there. To use it raises `LiveValueLost`.
 
     Args:
         type_: `module:qualname` of the class that the value had.
         mark: The journal's name of the value.
-        tag: "$live", "$secret" or "$transient": why it was kept out of the journal.
+        tag: "$live", "$secret" or "$transient": why it was kept out of the journal. "$artifact", "$small" or "$sealed"
+            for one that is in it and cannot be read.
         event: Key of the event that it stood in.
         field: The field that it stood in, "" if it was the whole value.
         text: A few words on the value, from when it was there.
+        why: Of one that could have been stored: why it was not, or cannot be read; a sentence.
+        notation: What stands in the journal, to be written again; None for what is only a mark.
     """
 
-    __slots__ = ("__weakref__", "_event", "_field", "_mark", "_tag", "_text", "_type")
+    __slots__ = ("__weakref__", "_event", "_field", "_mark", "_notation", "_tag", "_text", "_type", "_why")
 
-    def __init__(self, type_: str, mark: str, tag: str, event: str, field: str, text: str = "") -> None:
+    def __init__(
+        self,
+        type_: str,
+        mark: str,
+        tag: str,
+        event: str,
+        field: str,
+        text: str = "",
+        why: str = "",
+        notation: dict[str, Any] | None = None,
+    ) -> None:
         self._type, self._mark, self._tag = type_, mark, tag
         self._event, self._field, self._text = event, field, text
+        self._why, self._notation = why, notation
 
     def __repr__(self) -> str:
         return f"<lost {self._type}{': ' if self._text else ''}{self._text}>"
@@ -62,9 +81,15 @@ class Lost:
 
     def _use(self, *_: object) -> NoReturn:
         where = f"field {self._field!r} of event {self._event!r}" if self._field else f"value {self._event!r}"
+        if self._notation is not None:
+            said = f"The {self._type} in {where} cannot be read here. {self._why}"
+        else:
+            said = (
+                f"The {self._type} in {where} was kept in memory only, and the process that had it is gone. "
+                f"{self._why or MEND}"
+            )
         raise LiveValueLost(
-            f"The {self._type} in {where} was kept in memory only, and the process that had it is gone. "
-            "Run the step that makes it again, or keep something in the event that a journal can hold.",
+            said,
             event=self._event,
             field=self._field,
             type=self._type,
@@ -86,7 +111,7 @@ class LiveTable:
         self._process = secrets.token_hex(4)
         self._values: dict[str, Callable[[], object]] = {}
         self._marks: dict[int, str] = {}
-        self._made = 0
+        self._numbers = itertools.count(1)
         self._lost: dict[str, Lost] = {}
 
     def mark(self, value: object) -> str:
@@ -95,8 +120,7 @@ class LiveTable:
         found = self._marks.get(id(value))
         if found is not None and self._values[found]() is value:
             return found
-        self._made += 1
-        made = self._marks[id(value)] = f"{self._process}-{self._made}"
+        made = self._marks[id(value)] = f"{self._process}-{next(self._numbers)}"
         try:
             self._values[made] = weakref.ref(value, partial(self._forget, id(value), made))
         except TypeError:
@@ -108,7 +132,7 @@ class LiveTable:
         if self._marks.get(identity) == mark:
             del self._marks[identity]
 
-    def value(self, mark: str, tag: str, type_: str, text: str, event: str, field: str) -> object:
+    def value(self, mark: str, tag: str, type_: str, text: str, event: str, field: str, why: str = "") -> object:
         """The marked value, or the one `Lost` that stands for it."""
         held = self._values.get(mark)
         value = held() if held is not None else None
@@ -116,7 +140,15 @@ class LiveTable:
             return value
         lost = self._lost.get(mark)
         if lost is None:
-            lost = self._lost[mark] = Lost(type_, mark, tag, event, field, text)
+            lost = self._lost[mark] = Lost(type_, mark, tag, event, field, text, why)
+        return lost
+
+    def unread(self, type_: str, tag: str, event: str, field: str, why: str, notation: dict[str, Any]) -> Lost:
+        """The one `Lost` that stands for something that is stored, at its place."""
+        place = repr((event, field, notation))
+        lost = self._lost.get(place)
+        if lost is None or lost._why != why:
+            lost = self._lost[place] = Lost(type_, "", tag, event, field, _words(notation), why, notation)
         return lost
 
 
@@ -124,11 +156,23 @@ def _same(value: object) -> object:
     return value
 
 
+def _words(notation: dict[str, Any]) -> str:
+    told = notation.get("preview")
+    if not isinstance(told, dict):
+        return ""
+    if "shape" in told:
+        return f"shape {tuple(told['shape'])}"
+    return str(told.get("text", ""))
+
+
 def preview(value: object) -> str:
     """A few words on a value: the shape of an array or a frame, else its `repr`, on one line."""
     if isinstance(value, Lost):
         return value._text
-    shape = getattr(value, "shape", None)
+    try:
+        shape = getattr(value, "shape", None)
+    except Exception:  # a user's __getattr__ may do anything
+        shape = None
     if isinstance(shape, tuple) and all(isinstance(n, int) for n in shape):
         return f"shape {shape}"
     if isinstance(value, (list, tuple, set, frozenset, dict)):  # what it holds may take long to show

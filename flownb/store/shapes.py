@@ -1,13 +1,29 @@
 """How instances of a user's class are taken apart for a journal and put together again, without running its code.
 
 A class is only ever found among those that this process has defined: by the codec's lookup, in the hints of a class
-found so, or because an instance was written. A name in a journal never imports anything.
+found so or among the subclasses of such a one, or because an instance was written. A name in a journal never imports
+anything.
+
+    class Order(Event):
+        __version__ = 2  # 1 if it is not stated
+        amount_cents: int
+
+        @classmethod
+        def upgrade(cls, version, data):  # the one code of a class that reading runs
+            if version < 2:
+                data["amount_cents"] = round(100 * data.pop("amount"))
+            return data
+
+What an older version wrote goes through `upgrade`, if the class has one: its declared and undeclared fields in one
+dict, which it gives back as fields of today, and no validator runs on them. From one version to the next but one it
+goes by its own `if`s. Fields that are only new, with a default, or only gone need no version.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import enum
+import inspect
 from collections.abc import Callable, Iterable
 from functools import cached_property
 from typing import Any, Literal, cast, get_args, get_type_hints
@@ -23,13 +39,27 @@ _MISSING = object()
 
 
 class UnknownClass(LookupError):
-    """A stored key names no class here, or one that the stored fields do not fit; the message is a sentence."""
+    """A stored key names no class here, or one that the stored fields do not fit; the message is a sentence.
+
+    Args:
+        missing: The fields that the class needs and the stored value has not.
+    """
+
+    def __init__(self, message: str, missing: tuple[str, ...] = ()) -> None:
+        super().__init__(message)
+        self.missing = missing
 
 
 def class_key(kind: type) -> str:
     """`module:qualname`; the parameters of a subscripted generic model do not belong to it."""
     origin = getattr(kind, "__pydantic_generic_metadata__", {}).get("origin") or kind
     return f"{origin.__module__}:{origin.__qualname__}"
+
+
+def version_of(kind: type) -> int:
+    """The `__version__` that a class or a base of it states, a whole number from 1; 1 without one."""
+    stated = getattr(kind, "__version__", VERSION)
+    return stated if type(stated) is int and stated > 0 else VERSION
 
 
 def flavour_of(kind: type) -> Flavour | None:
@@ -76,7 +106,9 @@ class Shape:
         TypeError: Its instances have no codec.
     """
 
-    __slots__ = ("flavour", "is_model", "is_simple", "key", "kind", "names", "order", "takes_extra", "version")
+    __slots__ = (
+        *("flavour", "is_model", "is_simple", "key", "kind", "names", "order", "takes_extra", "upgrade", "version"),
+    )
 
     def __init__(self, kind: type) -> None:
         flavour = flavour_of(kind)
@@ -84,7 +116,11 @@ class Shape:
             raise TypeError(f"Instances of {kind!r} have no codec.")
         self.kind, self.flavour = kind, flavour
         self.key = class_key(kind)
-        self.version = VERSION
+        self.version = version_of(kind)
+        #: `upgrade(version, data)` of the class, None without one.
+        self.upgrade: Callable[[int, dict[str, Any]], Any] | None = None
+        if isinstance(inspect.getattr_static(kind, "upgrade", None), classmethod):
+            self.upgrade = cast(Any, kind).upgrade
         #: The declared fields.
         self.order = tuple(_field_names(kind, flavour))
         self.names = frozenset(self.order)
@@ -138,6 +174,32 @@ class Shape:
             _set(value, name, other)
         return value
 
+    def upgraded(self, version: int, parts: Parts) -> Parts:
+        """What an older version of the class wrote, as it would write it today.
+
+        Raises:
+            UnknownClass: It was written by a newer version, or the class's own `upgrade` fails.
+        """
+        if version > self.version:
+            raise UnknownClass(f"It was written by version {version} of {self.key!r}; here is version {self.version}.")
+        if self.upgrade is None:
+            return parts
+        given = {*parts.fields, *(parts.extra or ())} if parts.fields_set is None else {*parts.fields_set}
+        old = {**parts.fields, **(parts.extra or {})}
+        before = {*old}
+        try:
+            new = self.upgrade(version, old)
+        except Exception as error:  # a user's code may do anything
+            raise UnknownClass(
+                f"`upgrade` of {self.key!r} cannot take what version {version} wrote: {type(error).__name__}: {error}"
+            ) from error
+        if type(new) is not dict:
+            raise UnknownClass(f"`upgrade` of {self.key!r} gives a {type(new).__name__}, not a dict of its fields.")
+        fields = {k: new[k] for k in self.order if k in new}
+        extra = {k: v for k, v in new.items() if k not in self.names} if self.takes_extra else None
+        fields_set = sorted(k for k in new if k in given or k not in before) if self.is_model else None
+        return Parts(fields, extra or None, parts.private, parts.other, fields_set)
+
     def _model(self, parts: Parts) -> Any:
         kind = cast(type[BaseModel], self.kind)
         fields, extra = parts.fields, parts.extra
@@ -161,12 +223,21 @@ class Shape:
     def _fill(self, fields: dict[str, Any], default: Callable[[str, Any], Any]) -> None:
         if fields.keys() >= self.names:
             return
+        missing = []
         for name in self.order:
             if name not in fields:
                 value = default(name, _MISSING)
                 if value is _MISSING:
-                    raise UnknownClass(f"Class {self.key!r} needs a field {name!r}, which the stored value has not.")
-                fields[name] = value
+                    missing.append(name)
+                else:
+                    fields[name] = value
+        if missing:
+            needed = f"a field {missing[0]!r}" if len(missing) == 1 else f"fields {', '.join(map(repr, missing))}"
+            raise UnknownClass(
+                f"Class {self.key!r} needs {needed}, which the stored value has not. Give it a default, or the class a "
+                "new `__version__` and an `upgrade`.",
+                tuple(missing),
+            )
 
     def _is_cached(self, name: str) -> bool:
         return isinstance(getattr(self.kind, name, None), cached_property)
@@ -240,13 +311,33 @@ class Shapes:
         if kind is not None and (found is None or found.kind is not kind):
             found = self.of(kind)
         if found is None:
+            found = self._derived(key)
+        if found is None:
             raise UnknownClass(f"No class {key!r} is defined here.")
         return found
+
+    def _derived(self, key: str) -> Shape | None:
+        """The newest subclass of that name of a class that is known: it may stand where that one is hinted."""
+        todo = [shape.kind for shape in self.by_key.values() if shape.flavour != "enum"]
+        seen: set[type] = set()
+        found: type | None = None
+        while todo:
+            for kind in _subclasses(todo.pop()):
+                if kind not in seen:
+                    seen.add(kind)
+                    todo.append(kind)
+                    if class_key(kind) == key and flavour_of(kind) is not None:
+                        found = kind
+        return None if found is None else self.of(found)
 
     def _add(self, kind: type) -> Shape:
         shape = Shape(kind)
         self.by_key[shape.key] = shape
         return shape
+
+
+def _subclasses(kind: type) -> list[type]:
+    return type.__subclasses__(kind)
 
 
 def _hinted(kind: type) -> set[type]:

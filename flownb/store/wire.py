@@ -18,6 +18,10 @@ from flownb.core.ticks import Tick
 from flownb.core.values import Limit, Out, Role
 
 Convert = Callable[[Any], Any]
+#: The fields that every tick has beside `at`: the last ones, given by name.
+_BY_NAME = tuple(f.name for f in msgspec.structs.fields(Tick) if f.name != "at")
+_NAMED = -len(_BY_NAME)
+_USUAL = [f.default for f in msgspec.structs.fields(Tick) if f.name != "at"]
 
 
 class WireLimit(Struct, omit_defaults=True, forbid_unknown_fields=True):
@@ -72,8 +76,11 @@ class TickForm:
         values = list(astuple(wire))
         for i, convert in self._lifted:
             values[i] = convert(values[i])
-        held = values.pop()  # the one field that is given by name
-        return self.kind(at, *values, held=held)
+        named = values[_NAMED:]
+        del values[_NAMED:]
+        if named == _USUAL:
+            return self.kind(at, *values)
+        return self.kind(at, *values, **dict(zip(_BY_NAME, named, strict=True)))
 
     def parse(self, body: bytes) -> Struct:
         return self._decoder.decode(body)

@@ -7,6 +7,13 @@ stand for themselves. All else is a dict whose first key is a tag:
 
 A dict that itself has a key with `$` is written as `$dict`, so a tag is never mistaken. Classes of exactly these
 types only: an instance of a subclass of `int` or `dict` would come back as another thing.
+
+Where a store has a folder for them, frames, arrays, figures and all that is large are files, by their name:
+
+    {"$artifact": "3b8f...", "codec": "parquet", "type": "pandas:DataFrame", "size": 81234, "preview": {...}}
+
+and a small one of them is `{"$small": "npy", ..., "b": base64}`: a file of its own would cost more than it has in it.
+A secret is a mark, `{"$secret": ...}`, or, with a key, `{"$sealed": ...}`.
 """
 
 from __future__ import annotations
@@ -15,6 +22,7 @@ import datetime as dt
 import enum
 import pathlib
 import sys
+import threading
 import uuid
 from base64 import b64encode
 from collections.abc import Callable, Iterable
@@ -26,7 +34,14 @@ from zoneinfo import ZoneInfo
 from pydantic import Secret, SecretBytes, SecretStr
 from pydantic_core import TzInfo
 
+from flownb.store import escapes, pickles, previews
+from flownb.store.artifacts import Artifacts, hashes_in
+from flownb.store.formats import Format, format_of
+from flownb.store.frames import NotExact
+from flownb.store.identity import ByIdentity
+from flownb.store.known import fingerprint
 from flownb.store.marks import LiveTable, Lost, preview
+from flownb.store.sealing import Sealer
 from flownb.store.shapes import Parts, Shape, Shapes, class_key
 
 OnUnstorable = Literal["live", "error"]
@@ -35,6 +50,12 @@ DEPTH_LIMIT = 100
 PLAIN = frozenset({type(None), bool, int, str})
 PLAIN_OR_FLOAT = PLAIN | {float}
 _SECRET = (Secret, SecretStr, SecretBytes)
+#: Those that can be sealed, by the name that stands in the notation: what is opened is made again by its class alone.
+SEALED: dict[str, type[Any]] = {class_key(kind): kind for kind in (SecretStr, SecretBytes)}
+#: A field of more JSON than this, in bytes, is a file of its own.
+FIELD_SIZE = 1 << 16
+#: A value of fewer bytes than this is no file.
+FILE_SIZE = 1 << 12
 #: By the name that stands in the notation.
 PATHS: dict[str, type[pathlib.PurePath]] = {
     kind.__name__: kind
@@ -57,11 +78,27 @@ class Writer:
         shapes: Classes whose instances are written by their fields.
         live: The table of values that a journal only has a mark of.
         unstorable: What becomes of a value without a codec: "live" marks it, "error" raises `NoCodec`.
+        artifacts: Where large values go; None: nowhere, frames and the like have no codec then.
+        sealer: Seals secrets; None: they are only marked.
     """
 
-    def __init__(self, shapes: Shapes, live: LiveTable, unstorable: OnUnstorable) -> None:
+    def __init__(
+        self,
+        shapes: Shapes,
+        live: LiveTable,
+        unstorable: OnUnstorable,
+        artifacts: Artifacts | None = None,
+        sealer: Sealer | None = None,
+    ) -> None:
         self._shapes, self._live, self._unstorable = shapes, live, unstorable
-        self._depth = 0
+        self.artifacts, self._sealer = artifacts, sealer
+        #: Whether large fields are made files; the first try of a tick does not look at sizes.
+        self.lifting = False
+        #: Of a secret that was sealed or opened: the same notation again, so that a tick has one body.
+        self.sealed: ByIdentity[dict[str, Any]] = ByIdentity(strong_limit=1000)
+        #: Notation to a value; to see that a file gives back what was written.
+        self.lift: Callable[[Any], Any] = _as_it_is
+        self._depth = _Depth()
         self._forms: dict[type, Callable[[Any], Any]] = {
             type(None): _as_it_is,
             bool: _as_it_is,
@@ -69,7 +106,7 @@ class Writer:
             int: _int,
             float: _float,
             complex: lambda v: {"$complex": [_float(v.real), _float(v.imag)]},
-            bytes: lambda v: {"$bytes": b64encode(v).decode("ascii")},
+            bytes: self._bytes,
             bytearray: lambda v: {"$bytearray": b64encode(v).decode("ascii")},
             list: self._list,
             tuple: lambda v: {"$tuple": self._list(v)},
@@ -96,23 +133,26 @@ class Writer:
             NoCodec: It, or something in it, has none.
         """
         form = self._forms.get(type(value)) or self._form_of(type(value))
-        self._depth += 1
+        depth = self._depth
+        depth.now += 1
         try:
-            if self._depth > DEPTH_LIMIT:
+            if depth.now > DEPTH_LIMIT:
                 raise NoCodec(value, f"is nested more than {DEPTH_LIMIT} deep, or contains itself")
             return form(value)
         finally:
-            self._depth -= 1
+            depth.now -= 1
 
     def field(self, value: Any) -> Any:
-        """The same for a whole field: one that is too deep gets one mark, not a mark somewhere in its depth."""
+        """The same for a whole field: one that is too deep gets one mark, not a mark somewhere in its depth, and one
+        that is large a file."""
         try:
-            return self.data(value)
+            written = self.data(value)
         except NoCodec as error:
             if self._unstorable == "error" or isinstance(value, _SECRET):
                 raise
             del error
-        return self._mark("$live", value)
+            return self._mark("$live", value)
+        return self._lifted(value, written) if self.lifting and self._depth.now == 0 else written
 
     def parts(self, parts: Parts) -> dict[str, Any]:
         """A class's instance, taken apart, without the empty parts: `{"d": fields, "x", "p", "a", "s"}`."""
@@ -126,18 +166,22 @@ class Writer:
 
     def _form_of(self, kind: type) -> Callable[[Any], Any]:
         if issubclass(kind, _SECRET):
-            return lambda v: self._mark("$secret", v)
+            return self._secret
         if kind is Lost:
             return self._lost
+        if self.artifacts is not None and (format_ := format_of(kind)) is not None:
+            return lambda v: self._formatted(v, format_)
         if getattr(kind, "__flownb_transient__", False):
             return _transient
         shape = self._shapes.of(kind)
         if shape is not None:
             return self._enum if shape.flavour == "enum" else lambda v: self._instance(v, shape)
-        numpy = sys.modules.get("numpy")
+        numpy, pandas = sys.modules.get("numpy"), sys.modules.get("pandas")
         if numpy is not None and issubclass(kind, numpy.generic) and kind.__module__ == "numpy":
             return self._scalar
-        return self._unstored
+        if pandas is not None and kind in (pandas.Timestamp, pandas.Timedelta, type(pandas.NaT), type(pandas.NA)):
+            return self._moment
+        return self._pickled if self.artifacts is not None and self.artifacts.trust else self._unstored
 
     def _list(self, values: Any) -> list[Any]:
         return list(values) if _stand_for_themselves(values) else [self.data(v) for v in values]
@@ -182,13 +226,114 @@ class Writer:
             return self._unstored(value)
         return {"$numpy": value.dtype.str, "b": b64encode(value.tobytes()).decode("ascii")}
 
-    def _lost(self, value: Lost) -> Any:
-        return self._mark("$live", value)
+    def _moment(self, value: Any) -> Any:
+        kind = type(value).__name__
+        if kind in ("NaTType", "NAType"):
+            return {"$pandas": kind}
+        written = {"$pandas": kind, "unit": value.unit, "value": int(value.asm8.view("i8"))}
+        if getattr(value, "tzinfo", None) is not None:
+            written["zone"] = self.data(value.tzinfo)
+        return written
 
-    def _unstored(self, value: Any) -> Any:
+    # Files.
+
+    def _bytes(self, value: bytes) -> Any:
+        if self.artifacts is not None and len(value) > FIELD_SIZE:
+            return self._remembered(value) or self._file(value, "bytes", value, {}, {"length": len(value)}, b"")
+        return {"$bytes": b64encode(value).decode("ascii")}
+
+    def _formatted(self, value: Any, format_: Format) -> Any:
+        if (known := self._remembered(value)) is not None:
+            return known
+        print_ = fingerprint(value)  # before it is written: what changes while it is written does not count as known
+        try:
+            data, beside = format_.write(value, self.data, self.lift)
+        except NotExact as error:
+            return self._unstored(value, str(error))
+        except NoCodec as error:
+            return self._unstored(value, f"is a {type(value).__name__} with a value in it that {error}")
+        return self._file(value, format_.codec, data, beside, format_.preview(value), print_)
+
+    def _pickled(self, value: Any) -> Any:
+        if (known := self._remembered(value)) is not None:
+            return known
+        print_ = fingerprint(value)
+        try:
+            data = pickles.dump(value)
+        except Exception as error:  # what is pickled may refuse in any way
+            return self._unstored(value, f"is a {class_key(type(value))}, which cannot be pickled: {error}")
+        return self._file(value, "pickle", data, {}, previews.of_any(value), print_)
+
+    def _lifted(self, value: Any, written: Any) -> Any:
+        """A large field as a file. One with a sealed secret stays: an export must find it."""
+        if type(written) is dict and "$artifact" in written:
+            return written
+        data = escapes.dump(written)
+        if len(data) <= FIELD_SIZE or b'"$sealed"' in data:
+            return written
+        if type(value) is str:
+            if (known := self._remembered(value)) is not None:
+                return known
+            text = value.encode("utf-8", "surrogatepass")
+            return self._file(value, "text", text, {}, previews.of_text(value), b"")
+        return self._file(value, "json", data, {}, previews.of_any(value), None, sorted(hashes_in(data)))
+
+    def _remembered(self, value: Any) -> dict[str, Any] | None:
+        files = self.artifacts
+        known = files.known.notation(value) if files is not None else None
+        return known if known is not None and files is not None and files.touch(known["$artifact"]) else None
+
+    def _file(
+        self,
+        value: Any,
+        codec: str,
+        data: bytes,
+        beside: dict[str, Any],
+        told: dict[str, Any],
+        print_: bytes | None,
+        parts: list[str] | None = None,
+    ) -> dict[str, Any]:
+        """Bytes as a file, or in the tick if they are few.
+
+        Args:
+            told: The preview.
+            print_: Of a value that may come again: its fingerprint.
+            parts: The files that are named in these bytes.
+        """
+        files = self.artifacts
+        assert files is not None
+        more: dict[str, Any] = {"type": class_key(type(value)), "size": len(data)}
+        if beside:
+            more["beside"] = beside
+        if parts:
+            more["$parts"] = parts
+        more["preview"] = told
+        if len(data) < FILE_SIZE:
+            return {"$small": codec, **more, "b": b64encode(data).decode("ascii")}
+        written = {"$artifact": files.put(data), "codec": codec, **more}
+        files.known.put(value, print_, written)
+        return written
+
+    # What is no value in the journal.
+
+    def _lost(self, value: Lost) -> Any:
+        return self._mark("$live", value) if value._notation is None else value._notation
+
+    def _secret(self, value: Any) -> dict[str, Any]:
+        if self._sealer is None or type(value) not in SEALED.values():
+            return self._mark("$secret", value)
+        written = self.sealed.get(value)
+        if written is None:
+            token = self._sealer.seal(escapes.dump(self.data(value.get_secret_value())))
+            written = {"$sealed": token, "type": class_key(type(value))}
+            self.sealed.put(value, written)
+        return written
+
+    def _unstored(self, value: Any, why: str = "") -> Any:
         if self._unstorable == "error":
-            raise NoCodec(value, f"is a {class_key(type(value))}, which has no codec")
-        return self._mark("$live", value)
+            raise NoCodec(value, why or f"is a {class_key(type(value))}, which has no codec")
+        mark = self._mark("$live", value)
+        return mark | {"why": f"It {why}."} if why else mark
 
     def _mark(self, tag: str, value: Any) -> dict[str, Any]:
         if isinstance(value, Lost):
@@ -197,6 +342,12 @@ class Writer:
             kind = class_key(type(value))
         text = "" if tag == "$secret" else preview(value)
         return {tag: kind, "text": text, "id": self._live.mark(value)}
+
+
+class _Depth(threading.local):
+    """How deep a writer is in a value; a value may be checked by several threads at once."""
+
+    now = 0
 
 
 def _transient(value: Any) -> dict[str, Any]:

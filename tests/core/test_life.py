@@ -174,7 +174,8 @@ def test_any_other_quiet_run_is_stalled():
     assert state.status == "failed"
     assert state.failure.type == "flownb.errors:WorkflowStalled"
     assert state.failure.message == (
-        "Run 'run' of workflow 'flow' cannot go on: no step took the last Lost; never reached: work. "
+        "Run 'run' of workflow 'flow' cannot go on: no step took the last Lost, which step 'begin' sent though its "
+        "hint says A; never reached: work. "
         "Let a step return a StopEvent on this way, or name the events that come from outside in accepts=[...]."
     )
     assert commands[-1] == FinishRun()

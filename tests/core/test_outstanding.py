@@ -1,5 +1,8 @@
 """What a run owes, and what it waits for, from its state alone."""
 
+from typing import Any
+
+import pytest
 from msgspec.structs import replace
 
 from flownb.core.commands import ArmTimer, FinishRun, OpenRequest, StartStep
@@ -73,10 +76,29 @@ def test_a_stalled_run_says_why():
     state, _ = finish(state, "begin", out("Lost"))
     state, _ = feed(state, EventArrived(1.0, out("Later")), EventArrived(1.0, out("Latest")))
     assert why_stalled(state) == (
-        "no step took the last Lost; the mailbox holds Later, Latest, which nobody waits for; never reached: work"
+        "no step took the last Lost, which step 'begin' sent though its hint says list[A]; "
+        "the mailbox holds Later, Latest, which nobody waits for; never reached: work"
     )
     done, _ = finish(feed(started(spec(step("begin", "Start"))))[0], "begin")
     assert why_stalled(done) == "every step is done and none returned a StopEvent"
+
+
+@pytest.mark.parametrize(
+    ("hints", "said"),
+    [
+        ({"returns": "A"}, "A"),
+        ({"returns": ("A", "B"), "fans": "C"}, "A | B | list[C]"),
+        ({}, "None"),
+        ({"returns": "Lost"}, ""),
+        ({"fans": "Lost"}, ""),
+    ],
+)
+def test_a_stalled_run_names_the_hint_that_was_not_kept(hints: dict[str, Any], said: str):
+    """R5.36: of the step that sent the last event that nobody took."""
+    flow = spec(step("begin", "Start", **hints), step("work", "A", "Stop"))
+    state, _ = finish(feed(started(flow))[0], "begin", out("Lost"))
+    named = f", which step 'begin' sent though its hint says {said}" if said else ""
+    assert why_stalled(state) == f"no step took the last Lost{named}; never reached: work"
 
 
 def test_a_delivery_is_named_by_what_it_carries():

@@ -277,3 +277,8 @@ def test_a_spec_knows_its_odd_steps_by_place():
     assert (flow.on_cancel, flow.slotted) == ((1,), frozenset({2}))
     assert flow.steps[2].accepts == (key("A"), key("B"), key("C"))
     assert routes(flow, "C") == ["pair"]
+
+
+def test_a_spec_shows_its_name_and_steps_alone():
+    """A first tick that is printed would be pages long."""
+    assert repr(spec(step("begin", "Start", "A"), step("work", "A", "Stop"))) == "<Spec of flow: begin, work>"

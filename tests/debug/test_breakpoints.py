@@ -11,9 +11,11 @@ from flownb.core.invariants import broken
 from flownb.core.reduce import fold
 from flownb.core.ticks import BreakpointHit, GateOpened, StepFailed, StepFinished
 from flownb.errors import WorkflowConfigurationError, WorkflowStepDoesNotExistError
+from flownb.events import newest
 from flownb.retry_policy import retry_policy, stop_after_attempt, wait_fixed
 from flownb.runs import Store
 from flownb.runtime.commit import Committer
+from flownb.store.codec import Codec
 from flownb.testing import ManualClock
 from tests.polling import until
 from tests.runtime.flows import Approve, Begin, Count, CountingJournal, Done, Item, Plain, Verdict
@@ -664,7 +666,7 @@ def test_a_turn_that_could_not_be_written_is_asked_again_and_hits_once(at: Any, 
     monkeypatch.setattr("flownb.runtime.runner.BACKOFF_S", (0.001,))
     journal = Stutters()
     store = Store(":memory:")
-    store._committer = Committer(journal)
+    store._committer = Committer(journal, Codec(newest, "live"))
 
     async def main() -> None:
         flow = Count()

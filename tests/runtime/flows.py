@@ -7,7 +7,8 @@ from typing import Any
 
 from flownb import Context, Event, HumanResponseEvent, InputRequiredEvent, StartEvent, StopEvent, Workflow, step
 from flownb.core.ticks import AnyTick
-from flownb.store.journal import Append, MemoryJournal
+from flownb.store.journal import Append
+from flownb.store.memory import MemoryJournal
 
 
 class Begin(StartEvent):

@@ -15,10 +15,12 @@ import pytest
 
 from flownb import StartEvent, StopEvent, Store, Workflow, step
 from flownb.errors import EngineLost, WorkflowConfigurationError, WrongLoop
+from flownb.events import newest
 from flownb.runtime import host as hosts
 from flownb.runtime.capture import sink
 from flownb.runtime.commit import Committer
 from flownb.runtime.runner import Runner
+from flownb.store.codec import Codec
 from tests.polling import until, wait_until
 from tests.runtime.flows import Asks, Count, CountingJournal, Forever, Item, Plain
 
@@ -245,7 +247,7 @@ def test_runs_of_one_turn_share_one_append():
     """Group commit: a hundred runs that start together are written together."""
     journal = CountingJournal()
     store = Store(":memory:")
-    store._committer = Committer(journal)
+    store._committer = Committer(journal, Codec(newest, "live"))
     flow = Workflow[int]("one")
 
     @flow.step
@@ -269,7 +271,7 @@ def test_one_bad_run_does_not_hold_the_others_of_its_turn():
             super().append(entries, durable=durable)
 
     store = Store(":memory:")
-    store._committer = Committer(Picky())
+    store._committer = Committer(Picky(), Codec(newest, "live"))
     flow = Count().with_options(store=store)
 
     async def main() -> None:
@@ -399,7 +401,7 @@ def test_a_run_whose_turn_meets_a_bug_does_not_keep_the_others_from_acting(monke
 
     async def main() -> None:
         bad, *good = [flow.run() for _ in range(4)]
-        monkeypatch.setattr(Runner, "_finish", fails_for(bad, Runner._finish))
+        monkeypatch.setattr(Runner, "finish", fails_for(bad, Runner.finish))
         assert await asyncio.gather(*good) == [[0, 1, 2]] * 3
         with pytest.raises(ZeroDivisionError):
             await bad

@@ -25,6 +25,7 @@ from flownb.core.ticks import (
     TimerFired,
 )
 from flownb.errors import JournalConflict, NotStorable, StepLost, WorkflowCancelledByUser
+from flownb.events import newest
 from flownb.retry_policy import retry_if_exception_type, retry_policy, wait_fixed
 from flownb.runtime import runner as runners
 from flownb.runtime.acting import ACTIONS
@@ -32,6 +33,7 @@ from flownb.runtime.commit import Committer
 from flownb.runtime.results import value_out
 from flownb.runtime.runner import TRIES, Runner
 from flownb.runtime.worker import Worker
+from flownb.store.codec import Codec
 from flownb.testing import ManualClock
 from tests.polling import until, wait_until
 from tests.runtime.flows import Approve, Asks, Begin, Count, CountingJournal, Done, Forever, Item, Verdict
@@ -39,7 +41,7 @@ from tests.runtime.flows import Approve, Asks, Begin, Count, CountingJournal, Do
 
 def stored(journal: Any) -> Store:
     store = Store(":memory:")
-    store._committer = Committer(journal)
+    store._committer = Committer(journal, Codec(newest, "live"))
     return store
 
 
@@ -100,8 +102,8 @@ def test_a_cancel_works_while_the_store_is_blocked_before():
     assert journal.ticks(run.run_id) == list(run.debug.ticks)
 
 
-def test_somebody_elses_append_suspends_the_run():
-    """Trying again cannot help; who awaits hears why."""
+def test_somebody_elses_appends_suspend_the_run_in_the_end():
+    """R5.6: it reads what is there and decides again, but not for ever; who awaits hears why."""
     journal = CountingJournal(fails=1, error=JournalConflict("somebody else drives it"))
     journal.fails = 10
     run = Count().with_options(store=stored(journal)).run()

@@ -5,12 +5,13 @@ import contextvars
 import threading
 import time
 import traceback
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
 
 from flownb import Context, Event, StartEvent, StopEvent, Workflow, step
-from flownb.core.ticks import StepFailed
+from flownb.core.ticks import StepFailed, WaitOpened
 from flownb.errors import AttemptOver, StepFailure, WorkflowCancelledByUser, WorkflowRuntimeError
 from flownb.runtime.worker import SHUTDOWN_S, Worker
 from tests.polling import until, wait_until
@@ -392,8 +393,10 @@ def test_a_task_that_somebody_else_cancels_fails_its_step_after_a_moment():
     asyncio.run(main())
 
 
-def test_a_closed_loop_fails_no_step():
-    """R1.21: at the end of `asyncio.run` the attempt stays in progress, its question stays open."""
+@pytest.mark.parametrize("slow_s", [0.0, 4 * SHUTDOWN_S])
+def test_a_closed_loop_fails_no_step(slow_s: float):
+    """R1.21: at the end of `asyncio.run` the attempt stays in progress, its question stays open; also if the loop
+    takes long to close, because a job of its default executor is at work."""
 
     class Asks(Workflow[None]):
         @step
@@ -409,6 +412,7 @@ def test_a_closed_loop_fails_no_step():
     async def main() -> Any:
         run = Asks().run()
         await until(lambda: len(run.requests) == 1)
+        asyncio.get_running_loop().run_in_executor(None, time.sleep, slow_s)
         return run
 
     run = asyncio.run(main())
@@ -527,3 +531,44 @@ def test_a_wait_that_a_plain_step_opens_while_its_attempt_ends_is_over_at_once(m
     run.cancel()
     wait_until(lambda: ended)
     assert isinstance(ended[0], AttemptOver)
+
+
+def test_what_the_threads_of_an_async_step_do_counts_before_its_end():
+    """R3.46: what they send and write is not late, for the step has joined them."""
+    flow = Workflow[Any]("threads")
+
+    @flow.step
+    async def work(ev: Begin, ctx: Context) -> Row | None:
+        def bring(no: int) -> None:
+            ctx.state.set(f"n{no}", no)
+            ctx.send_event(Row(no=no))
+
+        with ThreadPoolExecutor(3) as pool:
+            list(pool.map(bring, range(3)))
+
+    @flow.step
+    async def end(ev: Row, ctx: Context) -> StopEvent | None:
+        rows = ctx.collect_events(ev, [Row] * 3)
+        return None if rows is None else StopEvent(result=(sorted(row.no for row in rows), ctx.state.get()))
+
+    assert flow.run().result(20) == ([0, 1, 2], {"n0": 0, "n1": 1, "n2": 2})
+
+
+def test_a_wait_of_a_thread_stands_before_the_next_one_of_its_step():
+    """R3.46: waits are opened in the order in which they were asked for."""
+    flow = Workflow[int]("orders")
+
+    @flow.step
+    async def work(ev: Begin, ctx: Context) -> StopEvent:
+        naps: list[Any] = []
+        thread = threading.Thread(target=lambda: naps.append(ctx.sleep(0.01)))
+        thread.start()
+        thread.join()
+        naps.append(ctx.sleep(0.01))
+        for nap in naps:
+            await nap
+        return StopEvent(result=len(naps))
+
+    run = flow.run()
+    assert run.result(20) == 2
+    assert [tick.mark for tick in run.debug.ticks if isinstance(tick, WaitOpened)] == [1, 2]

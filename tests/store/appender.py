@@ -1,24 +1,21 @@
 """A process that appends to a store until it is killed or done; it prints the seq of each tick that it has written.
 
-    python appender.py PATH RUN_ID COUNT
+    python appender.py PLACE RUN_ID COUNT
 
 Appends COUNT ticks of its own. Where another process was faster it goes on from there.
 """
 
 import sys
-from pathlib import Path
 
 from flownb.core.ticks import GateClosed, GateOpened
 from flownb.errors import JournalConflict
-from flownb.events import newest
-from flownb.store.codec import Codec
 from flownb.store.journal import Append
-from flownb.store.sqlite import SqliteJournal
+from tests.store.places import open_journal
 from tests.store.samples import started
 
 
-def main(path: str, run_id: str, count: int) -> None:
-    store = SqliteJournal(Path(path), Codec(newest))
+def main(place: str, run_id: str, count: int) -> None:
+    store = open_journal(place)
     last, done, conflicts = store.last_seq(run_id), 0, 0
     while done < count:
         tick = (GateClosed if last % 2 else GateOpened)(1.0 + last, by=str(done)) if last else started(run_id)

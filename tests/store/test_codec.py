@@ -8,7 +8,7 @@ import json
 import pickle
 import sys
 import weakref
-from collections import OrderedDict
+from collections import OrderedDict, deque
 from decimal import Decimal
 from pathlib import Path, PurePosixPath, PureWindowsPath
 from typing import Any
@@ -21,13 +21,15 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 from msgspec.structs import fields
-from pydantic import BaseModel, Field, SecretBytes, TypeAdapter
+from pydantic import BaseModel, Field, PrivateAttr, SecretBytes, TypeAdapter
 
+from flownb import Workflow
 from flownb.core import ticks
 from flownb.core.ticks import AnyTick
 from flownb.core.values import Out
-from flownb.errors import JournalDamaged, LiveValueLost, NotStorable
-from flownb.events import Event, key_of, newest
+from flownb.errors import EventOutdated, JournalDamaged, LiveValueLost, NotStorable, WorkflowConfigurationError
+from flownb.events import Event, StartEvent, StopEvent, defined, key_of, newest
+from flownb.runtime.results import current
 from flownb.store.codec import Codec
 from flownb.store.marks import Lost, UnknownEvent
 from tests.store.samples import (
@@ -267,7 +269,7 @@ def test_a_value_without_a_codec_is_refused_by_name():
         (Anything(value={Opaque: 1}), f"value.key({Opaque!r})"),
         (Anything(value=lambda: 1), "value"),
         (Anything(value=OrderedDict(a=1)), "value"),
-        (Anything(value=[pd.Timestamp(0)]), "value[0]"),
+        (Anything(value=[deque([1])]), "value[0]"),
         (Opaque(), ""),
     ],
 )
@@ -465,6 +467,217 @@ def test_a_dataclass_that_lost_a_field_is_read():
     found: Any = Codec({key_of(old): new}.get).decode(1, 1.0, kind, body)
 
     assert found.out.value == [new(5, [])]
+
+
+# Versions.
+
+
+def rows_by(kind: Any, *events: Any) -> list[tuple[str, bytes]]:
+    codec = Codec({key_of(kind): kind}.get)
+    return [codec.encode(ticks.StreamWritten(1.0, "s", 1, 1, out(event))) for event in events]
+
+
+def read_by(kind: Any, row: tuple[str, bytes]) -> Any:
+    tick: Any = Codec({key_of(kind): kind}.get).decode(1, 1.0, *row)
+    return tick.out.value
+
+
+def prices() -> list[Any]:
+    """Three versions of one class."""
+
+    class Price(Event):
+        amount: float
+        note: str = ""
+        _seen: int = PrivateAttr(default=0)
+
+    first = Price
+
+    class Price(Event):  # type: ignore[no-redef]
+        __version__ = 2
+        cents: int
+        note: str = ""
+        _seen: int = PrivateAttr(default=0)
+
+        @classmethod
+        def upgrade(cls, version: int, data: dict[str, Any]) -> dict[str, Any]:
+            if version < 2:
+                data["cents"] = round(100 * data.pop("amount"))
+            return data
+
+    second = Price
+
+    class Price(Event):  # type: ignore[no-redef]
+        __version__ = 3
+        cents: tuple[int, str]
+        _seen: int = PrivateAttr(default=0)
+
+        @classmethod
+        def upgrade(cls, version: int, data: dict[str, Any]) -> dict[str, Any]:
+            if version < 2:
+                data["cents"] = round(100 * data.pop("amount"))
+            if version < 3:
+                data["cents"] = data["cents"], data.pop("currency", "EUR")
+            return data
+
+    return [first, second, Price]
+
+
+def test_an_event_of_an_older_version_goes_through_upgrade():
+    """C115: from any older version, by the class's own `if`s; undeclared fields too; private ones as they were."""
+    first, second, third = prices()
+    old = first(amount=1.25, currency="CHF")
+    old._seen = 5
+    (row,) = rows_by(first, old)
+    (newer,) = rows_by(second, second(cents=7))
+
+    found = read_by(second, row)
+    assert exact(found)[1][:2] == exact(second(cents=125, note="", currency="CHF"))[1][:2]
+    assert (found._seen, found.model_fields_set) == (5, {"cents", "currency"})
+    found = read_by(third, row)
+    assert (type(found), found.cents, found["note"], found._seen) == (third, (125, "CHF"), "", 5)
+    assert "currency" not in found
+    assert read_by(third, newer).cents == (7, "EUR")
+    assert read_by(first, rows_by(first, first(amount=2))[0]).amount == 2
+    assert json.loads(newer[1])["out"]["v"] == 2
+
+
+def test_an_event_that_cannot_be_upgraded_is_unknown():
+    """C115, R6.14: viewable with the reason, which names the class and the fields; never a guess."""
+    first, second, third = prices()
+    (newer,) = rows_by(third, third(cents=(1, "EUR")))
+    key = key_of(first)
+    assert read_by(second, newer).reason == f"It was written by version 3 of {key!r}; here is version 2."
+
+    (broken,) = rows_by(first, first.model_construct(note="no amount"))
+    found = read_by(second, broken)
+    assert found.reason == f"`upgrade` of {key!r} cannot take what version 1 wrote: KeyError: 'amount'"
+    assert found.data == {"note": "no amount"}
+
+    class Forgetful(first):
+        __version__ = 2
+        __qualname__ = first.__qualname__
+        needed: int
+        also: int
+
+        @classmethod
+        def upgrade(cls, version: int, data: dict[str, Any]) -> Any:
+            return data if data["amount"] else None
+
+    row, none = rows_by(first, first(amount=1), first(amount=0))
+    found = read_by(Forgetful, row)
+    assert found.missing == ("needed", "also")
+    assert f"Class {key!r} needs fields 'needed', 'also', which the stored value has not" in found.reason
+    assert read_by(Forgetful, none).reason == f"`upgrade` of {key!r} gives a NoneType, not a dict of its fields."
+
+
+def test_an_unknown_event_is_never_handed_to_a_step():
+    """R2.24, R6.14, C115: refused on delivery, naming event, fields and tick."""
+
+    class Needy(Event):
+        needed: int
+
+    flow = Workflow("reading")
+
+    @flow.step
+    def read(ev: StartEvent) -> StopEvent:
+        return StopEvent()
+
+    body = Codec(newest).encode(ticks.EventArrived(1.0, out(Anything(value=1))))[1]
+    tick: Any = Codec({key_of(Anything): Needy}.get).decode(1, 1.0, "EventArrived", body)
+    assert isinstance(tick.out.value, UnknownEvent)
+
+    with pytest.raises(EventOutdated, match=r"of tick 7 cannot be handed to a step: .* needs a field 'needed'") as told:
+        current(tick.out, flow.definition, 7)
+    assert (told.value.event, told.value.fields, told.value.seq) == (key_of(Anything), ("needed",), 7)
+
+
+def test_a_nested_class_is_upgraded_too():
+    """A dataclass inside an event has a version of its own."""
+
+    def versions() -> list[Any]:
+        @dataclasses.dataclass
+        class Part:
+            a: int
+
+        first = Part
+
+        @dataclasses.dataclass
+        class Part:  # type: ignore[no-redef]
+            __version__ = 2
+            b: int
+
+            @classmethod
+            def upgrade(cls, version: int, data: dict[str, Any]) -> dict[str, Any]:
+                return {"b": data["a"] + version}
+
+        return [first, Part]
+
+    old, new = versions()
+    row = Codec(newest).encode(ticks.StreamWritten(1.0, "s", 1, 1, out(Anything(value=[old(5)]))))
+    classes = {key_of(old): new, key_of(Anything): Anything}
+    tick: Any = Codec(classes.get).decode(1, 1.0, *row)
+    assert tick.out.value.value == [new(6)]
+
+
+@pytest.mark.parametrize("stated", ["2", 0, 1.0, True])
+def test_a_version_is_a_whole_number(stated: Any):
+    """Told where the class is defined."""
+    with pytest.raises(WorkflowConfigurationError, match=r"__version__ = .* is no whole number from 1"):
+        type("Wrong", (Event,), {"__version__": stated, "__module__": __name__})
+
+
+def test_a_field_may_be_called_upgrade():
+    """It is no classmethod then."""
+
+    class Plan(Event):
+        upgrade: bool = True
+
+    assert exact(value_through(Codec({key_of(Plan): Plan}.get), Plan(upgrade=False))) == exact(Plan(upgrade=False))
+
+
+# Which classes are found.
+
+
+class Base(BaseModel):
+    a: int
+
+
+class Narrow(Base):
+    b: set[int] = set()
+
+
+class HasBase(Event):
+    part: Base
+
+
+def test_a_subclass_in_a_field_of_its_base_comes_back():
+    """It is written whole, and found among the subclasses of the hinted class: nothing registered it."""
+    event = HasBase(part=Narrow(a=1, b={2}))
+
+    assert exact(value_through(Codec(newest), event, elsewhere())) == exact(event)
+
+
+def test_a_class_beside_events_is_found():
+    """A `StopEvent.result` is of any type: what stands at the top of a module that defined an event is known."""
+    for value in (Note("x"), Address(town="Ulm"), Point(1), Colour.RED, [Strict(n=1)]):
+        event = Anything(value=value)
+        assert exact(value_through(Codec(defined), event, Codec(defined))) == exact(event)
+    assert defined(key_of(Row)) is Row
+    for key in (
+        "tests.store.samples:Opaque",  # no data class: it could not be made without its own code
+        "tests.store.samples:dataclasses",
+        "tests.store.samples:Row.model_fields",
+        "tests.store.samples:BaseModel",  # not defined there
+        "tests.store.samples:",
+        "tests.store.samples",
+        "pydantic.main:BaseModel",  # no module of events
+        "flownb.errors:WorkflowError",
+        "this:Zen",
+        "os:system",
+        "builtins:eval",
+    ):
+        assert defined(key) is None
+    assert "this" not in sys.modules
 
 
 # What is damaged.

@@ -9,6 +9,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -25,8 +26,10 @@ from flownb.errors import (
 )
 from flownb.store import sqlite as module
 from flownb.store.codec import Codec
-from flownb.store.journal import Append
-from flownb.store.sqlite import FORMAT, ROWS_LIMIT, SqliteJournal, open_default
+from flownb.store.journal import Append, Waits
+from flownb.store.schema import FORMAT
+from flownb.store.sql import ROWS_LIMIT
+from flownb.store.sqlite import SqliteJournal, open_default
 from tests.store.samples import Anything, Opaque, Row, out, run_of, started
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -74,6 +77,148 @@ def test_the_row_is_that_of_the_rules(open_store: Open):
     assert [(c[1], c[5]) for c in columns] == [("run_id", 1), ("seq", 2), ("at", 0), ("kind", 0), ("body", 0)]
     rows = sql(store.path, "SELECT * FROM journal WHERE seq = 2")
     assert rows == [("r", 2, 2.5, "GateClosed", b'{"by":"ann"}')]
+
+
+#: The tables of format 1, as they were written.
+FIRST_FORMAT = """
+CREATE TABLE journal (
+    run_id TEXT NOT NULL,
+    seq    INTEGER NOT NULL CHECK (seq > 0),
+    at     REAL NOT NULL,
+    kind   TEXT NOT NULL,
+    body   BLOB NOT NULL,
+    PRIMARY KEY (run_id, seq)
+);
+CREATE TABLE runs (
+    run_id     TEXT NOT NULL PRIMARY KEY,
+    workflow   TEXT NOT NULL,
+    status     TEXT NOT NULL,
+    started_at REAL NOT NULL
+);
+PRAGMA application_id = 1718382455;
+PRAGMA user_version = 1;
+"""
+
+
+def test_a_file_of_the_first_format_goes_on(tmp_path: Path, open_store: Open, codec: Codec):
+    """It gets the new tables, and its runs what their first ticks tell; a damaged one is no hindrance."""
+    db = sqlite3.connect(tmp_path / "runs.db")
+    db.executescript(FIRST_FORMAT)
+    for run_id in ("r", "s"):
+        rows = [(run_id, seq, tick.at, *codec.encode(tick)) for seq, tick in enumerate(run_of(3, run_id), 1)]
+        db.executemany("INSERT INTO journal VALUES (?, ?, ?, ?, ?)", rows)
+        db.execute("INSERT INTO runs VALUES (?, 'Sample', 'paused', 1.0)", (run_id,))
+    db.execute("UPDATE journal SET body = 'oops' WHERE run_id = 's' AND seq = 1")
+    db.commit()
+    db.close()
+
+    store = open_store()
+    assert sql(store.path, "PRAGMA user_version") == [(FORMAT,)] == [(2,)]
+    assert store.read("r") == run_of(3)
+    assert [(r.run_id, r.status, r.key, r.hash, r.seq) for r in store.runs()] == [
+        ("r", "paused", "m:Sample", "cd", 3),
+        ("s", "paused", "", "", 3),
+    ]
+    assert store.claim("r", "d", 60).epoch == 1
+    store.append([Append("r", 3, [GateClosed(9.0)], "running", 1, opened=[Waits("timer", 1, 5.0)])])
+    assert open_store().last_seq("r") == 4
+
+
+def test_processes_that_bring_one_file_to_this_format_at_once_agree(tmp_path: Path, open_store: Open):
+    """Once, in one transaction."""
+    db = sqlite3.connect(tmp_path / "runs.db")
+    db.executescript(FIRST_FORMAT)
+    db.close()
+    processes = [appender(tmp_path / "runs.db", f"run {i}", 3) for i in range(3)]
+    for process in processes:
+        process.communicate(timeout=100)
+
+    assert [process.returncode for process in processes] == [0] * 3
+    assert len(open_store().runs()) == 3
+
+
+def test_the_log_is_copied_while_nobody_can_write(open_store: Open, monkeypatch: pytest.MonkeyPatch):
+    """A checkpoint beside a commit may lose pages before SQLite 3.51.3: the store makes its own, and the log is used
+    again instead of growing."""
+    monkeypatch.setattr(module, "SAFE_VERSION", (99,))
+    monkeypatch.setattr(module, "LOG_PAGES", 100)
+    store, other = open_store(), open_store()
+    copied: list[int] = []
+
+    def closing_later(made: sqlite3.Connection) -> Any:
+        with pytest.raises(WorkflowRuntimeError, match="locked"):
+            other.put("r", GateClosed(1.0))
+        copied.append(store.last_seq("r"))
+        return closing(made)
+
+    monkeypatch.setattr(module, "closing", closing_later)
+    other.set_patience(0.0)
+    ticks = run_of(1001)
+    for seq in range(1001):
+        store.append([Append("r", seq, ticks[seq : seq + 1], "running")])
+
+    assert store._pragma("wal_autocheckpoint") == 0
+    assert len(copied) > 10
+    assert Path(f"{store.path}-wal").stat().st_size < 250 * 4120
+    assert other.read("r") == ticks
+    assert sql(store.path, "PRAGMA integrity_check") == [("ok",)]
+
+
+def test_a_reader_that_lingers_stops_nobody(open_store: Open, monkeypatch: pytest.MonkeyPatch):
+    """The log grows as long as it looks, and is copied afterwards."""
+    monkeypatch.setattr(module, "SAFE_VERSION", (99,))
+    monkeypatch.setattr(module, "LOG_PAGES", 50)
+    store = open_store()
+    store.append([Append("r", 0, run_of(1), "running")])
+    reader = sqlite3.connect(store.path, isolation_level=None)
+    reader.execute("BEGIN")
+    reader.execute("SELECT * FROM journal").fetchall()
+    for seq in range(1, 200):
+        store.append([Append("r", seq, [GateClosed(1.0 + seq)], "running")])
+    grown = Path(f"{store.path}-wal").stat().st_size
+    reader.close()
+    for seq in range(200, 400):
+        store.append([Append("r", seq, [GateClosed(1.0 + seq)], "running")])
+
+    assert Path(f"{store.path}-wal").stat().st_size < grown + 100 * 4120
+    assert store.last_seq("r") == 400
+
+
+def test_what_is_asked_goes_by_index(open_store: Open):
+    """R7.13: no query looks at rows that it does not give."""
+    store = open_store()
+    asked: list[str] = []
+    store._db.set_trace_callback(asked.append)
+    uses: list[Callable[[], object]] = [
+        lambda: store.runs(status="running", limit=3),
+        lambda: store.runs(workflow="w", limit=3),
+        lambda: store.runs(notebook="n"),
+        lambda: store.runs(parent="r"),
+        lambda: store.runs(limit=3),
+        lambda: store.row("r"),
+        lambda: store.waiting(run_id="r"),
+        lambda: store.waiting(kind="request"),
+        lambda: store.waiting(due=5.0),
+        store.next_wakeup,
+        lambda: store.token("h"),
+        lambda: store.inbox(["r"]),
+        lambda: store.checkpoint("r", 5),
+        store.counts,
+        lambda: store.release("d"),
+        lambda: store.delete(["r"]),
+    ]
+    for use in uses:
+        use()
+    store._db.set_trace_callback(None)
+    texts = [text for text in asked if "FROM" in text or "UPDATE" in text]
+    plans = {text: sql(store.path, f"EXPLAIN QUERY PLAN {text}") for text in texts}
+
+    assert len(plans) > 18
+    for text, plan in plans.items():
+        for *_, step in plan:
+            # A scan that ends at its LIMIT, or that counts, goes along an index.
+            is_short = "USING" in step and ("LIMIT" in text or "count" in text)
+            assert not step.startswith("SCAN") or is_short, (text, plan)
 
 
 def test_a_newer_format_is_refused(open_store: Open):
@@ -131,9 +276,9 @@ def test_what_is_acknowledged_is_flushed_first(open_store: Open, monkeypatch: py
     seen: list[tuple[int, bool]] = []
     insert = store._insert
 
-    def spying(rows: Any) -> None:
+    def spying(rows: Any, entries: Any) -> None:
         seen.append((store._pragma("synchronous"), store._db.in_transaction))
-        insert(rows)
+        insert(rows, entries)
 
     monkeypatch.setattr(store, "_insert", spying)
     ticks = run_of(5)

@@ -1,0 +1,132 @@
+"""Runs of a store that are not in this process: read from their journals, looked at, and driven again."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from flownb.core.reduce import is_first
+from flownb.core.spec import Spec
+from flownb.core.ticks import AnyTick
+from flownb.defaults import options
+from flownb.definition import Definition
+from flownb.errors import JournalDamaged, RunNotFound
+from flownb.events import StartEvent
+from flownb.launch import Settings, equip, outfit
+from flownb.run import Run
+from flownb.runs import Store
+from flownb.runtime.clock import SystemClock
+from flownb.runtime.following import follow
+from flownb.runtime.host import Host, host_for, in_kernel
+from flownb.runtime.runner import Runner
+from flownb.runtime.stored import watch
+from flownb.starting import known
+from flownb.store.drivers import is_imported, missing_in
+
+if TYPE_CHECKING:
+    from flownb.workflow import Workflow
+
+_clock = SystemClock()
+
+
+def restored(
+    store: Store, run_id: str, workflow: Workflow[Any] | None, settings: Settings, host: Host | None = None
+) -> Runner:
+    """A run as its journal has it, looked at and not driven.
+
+    Args:
+        store: Where it is kept.
+        run_id: Its id.
+        workflow: Its own, if this process has it.
+        settings: Of who looks.
+        host: Where it may be driven; None: by the settings.
+
+    Raises:
+        RunNotFound: There is no such run in the store.
+        JournalDamaged: Not even its first tick can be read.
+    """
+    ticks, damage = _read(store, run_id)
+    first = ticks[0]
+    assert is_first(first)
+    spec: Spec = first.spec if hasattr(first, "spec") else first.snapshot.spec
+    flow = workflow if workflow is not None else flow_of(spec.key)
+    definition = Definition(spec, (), {}, StartEvent) if flow is None else flow.definition
+    runner = Runner(
+        definition,
+        first,
+        host=host or host_for(settings.host or options.host),
+        clock=settings.clock or _clock,
+        committer=store._committer,
+        make_context=outfit,
+        quiet_output=in_kernel(),
+    )
+    runner.run_id = run_id
+    runner.control.clear()
+    equip(runner, flow, settings, store)
+    assert runner.stored is not None
+    runner.stored.is_viewer = True
+    runner.is_heard = True  # of a failure elsewhere nobody has to be warned here
+    runner.suspended = "it is only looked at here"
+    driver = store.journal.holder(run_id).driver
+    if is_imported(driver):
+        runner.stored.is_imported = True
+        runner.suspended = f"it was imported, so it can be looked at and forked{missing_in(driver)}"
+    known[store, run_id] = runner
+    try:
+        follow(runner, ticks)
+    except Exception as error:  # rows that can be read one by one and make no sense after each other
+        seq = len(runner.ticks) + 1
+        damage = f"Tick {seq} of run {run_id!r} does not follow from those before it: {type(error).__name__}: {error}."
+    if damage:
+        runner.stored.damage = damage
+        runner.suspended = damage
+    elif runner.ended:
+        runner.suspended = ""
+        runner.finish()
+    elif not runner.stored.is_imported:
+        watch(runner)
+    return runner
+
+
+def look_at(store: Store, run_id: str) -> Run[Any]:
+    """A handle of a run of a store: the one of this process, or one that only looks (`Store.run`)."""
+    runner = known.get((store, run_id))
+    settings = Settings(store=store)
+    if runner is None or (is_blind(runner) and flow_of(runner.state.spec.key) is not None):
+        runner = restored(store, run_id, None, settings)
+    return Run(runner, runner.owner, settings)
+
+
+def is_blind(runner: Runner) -> bool:
+    """Whether a run was read when this process had not its workflow, so that its events are of unknown classes: once it
+    has the workflow, the run is read anew."""
+    return runner.owner is None and runner.stored is not None and runner.stored.is_viewer
+
+
+def flow_of(key: str) -> Workflow[Any] | None:
+    from flownb.workflow import workflow_of  # it is built on launching, as this module is
+
+    return workflow_of(key)
+
+
+def _read(store: Store, run_id: str) -> tuple[list[AnyTick], str]:
+    """The ticks that can be read, and what is wrong with the first one that cannot."""
+    try:
+        return store.journal.read(run_id), ""
+    except JournalDamaged as error:
+        seq = getattr(error, "seq", 0)
+        if seq <= 1:
+            raise
+        return store.journal.read(run_id, 1, seq - 1), str(error)
+
+
+def is_in(store: Store | None, run_id: str) -> bool:
+    """Whether a store has a run."""
+    if store is None:
+        return False
+    try:
+        return store.journal.last_seq(run_id) > 0
+    except RunNotFound:
+        return False
+
+
+__all__ = ["flow_of", "is_blind", "is_in", "look_at", "restored"]

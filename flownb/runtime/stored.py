@@ -1,0 +1,367 @@
+"""A run's place in a store: its lease, what lies for it in the durable inbox, and what another process does with it.
+
+A run is driven by one process at a time, the one that holds its lease. Every other one is a viewer: it reads the ticks
+as they come and may put answers, events, cancels and pauses into the inbox, where the driver finds them (R5.7, R5.12).
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
+
+from msgspec.structs import replace
+
+from flownb.core.state import ENDED, Request
+from flownb.core.ticks import AnyTick, QuietNoticed, RequestAnswered, RunStarted, TimerFired
+from flownb.core.values import alike
+from flownb.errors import (
+    AnswerInvalid,
+    EngineLost,
+    JournalConflict,
+    LeaseLost,
+    RunNotFound,
+    RunReadOnly,
+    WorkflowRuntimeError,
+)
+from flownb.runtime.following import follow
+from flownb.store.drivers import describe, is_gone
+
+if TYPE_CHECKING:
+    from flownb.runtime.commit import Committer
+    from flownb.runtime.runner import Runner
+
+#: A lease runs so many seconds, and is renewed three times in that.
+LEASE_S = 30.0
+#: While its own turn cannot be written, an inbox that could not be written is tried again after so many seconds.
+_AGAIN_S = 0.5
+
+#: So often in a row a driver decides again.
+_CONFLICTS = 5
+
+_log = logging.getLogger("flownb")
+
+
+class Stored:
+    """What a runner knows of its run's place in a store."""
+
+    __slots__ = (
+        "check",
+        "committer",
+        "conflicts",
+        "damage",
+        "dropped",
+        "entries",
+        "epoch",
+        "is_imported",
+        "is_viewer",
+        "notebook",
+        "schema",
+    )
+
+    def __init__(
+        self,
+        committer: Committer,
+        check: Callable[[Runner, RequestAnswered], RequestAnswered],
+        schema: Callable[[Runner, Request], dict[str, Any] | None],
+        notebook: str = "",
+    ) -> None:
+        self.committer = committer
+        #: How the driver takes an answer that another process took; raises AnswerInvalid (R4.46).
+        self.check = check
+        #: The JSON Schema of what answers a question.
+        self.schema = schema
+        #: Turns in a row that somebody else's ticks kept from being written.
+        self.conflicts = 0
+        #: Of the lease: grows with each change of the driver.
+        self.epoch = 1
+        #: Entries of the inbox that are on their way into the journal.
+        self.entries: set[int] = set()
+        #: Entries that nothing follows from; they go with the next append.
+        self.dropped: list[int] = []
+        #: Path of the notebook that the run was started in.
+        self.notebook = notebook
+        #: Why nobody can drive the run: its journal cannot be read behind the last tick that is known.
+        self.damage = ""
+        #: Another process drives the run, or nobody does and it is only looked at.
+        self.is_viewer = False
+        #: It came from another store as a file: nobody drives it, and nothing of it is changed.
+        self.is_imported = False
+
+
+def accept(runner: Runner, tick: AnyTick, *, key: str = "", request: int = 0) -> bool:
+    """Something came from outside and is acknowledged: on the disk first, where there is one (R1.29), then on its way.
+    On whatever thread.
+
+    Args:
+        runner: The run that it is for.
+        tick: It.
+        key: A second one of the same key is not taken.
+        request: The question that must still be open.
+
+    Returns:
+        False if there was one of that key.
+
+    Raises:
+        RequestClosed: The question is no longer open.
+        EngineLost: Nothing drives the run any more, and it is in no store.
+    """
+    stored = runner.stored
+    if stored is None or (not runner.suspended and not runner.before_seq):  # its start is on its way to the store
+        runner.post(tick)
+        return True
+    kept = stored.committer.keep(runner, tick, key=key, request=request)
+    if kept is None:
+        return False
+    try:
+        runner.host.call(_take, runner, kept)
+    except EngineLost:  # it lies in the store until somebody drives the run (R4.62)
+        return True
+    return True
+
+
+def pass_on(runner: Runner, tick: AnyTick) -> None:
+    """What a person does to a run, on whatever thread: a viewer's word goes through the store's inbox (R5.12)."""
+    if runner.suspended and runner.stored is not None:
+        accept(runner, tick)
+    else:
+        runner.post(tick)
+
+
+def _take(runner: Runner, tick: AnyTick) -> None:
+    """An entry of the inbox goes its way, once; on the loop's thread."""
+    stored = runner.stored
+    assert stored is not None
+    if runner.suspended or runner.ended or tick.entry in stored.entries:
+        return
+    if isinstance(tick, RequestAnswered):
+        try:
+            tick = stored.check(runner, tick)
+        except AnswerInvalid as error:  # the question stays open, and shows why
+            runner.questions.errors[tick.request] = str(error)
+            stored.committer.drop(runner, tick.entry)
+            runner.tell()
+            return
+    stored.entries.add(tick.entry)
+    runner.put(tick)
+
+
+def look(runners: Sequence[Runner]) -> None:
+    """Another process wrote into the store of these runs; on the loop's thread."""
+    driven: dict[str, Runner] = {}
+    for runner in runners:
+        if runner.ended or runner.stored is None:
+            continue
+        if runner.stored.is_viewer:
+            try:
+                catch_up(runner)
+            except Exception as error:
+                _cannot_read(runner, error)
+        elif not runner.suspended:
+            driven[runner.run_id] = runner
+    if driven:
+        look_into_inbox(driven)
+
+
+def look_into_inbox(driven: Mapping[str, Runner]) -> None:
+    """Take what others put into the inbox of runs of one store that this process drives; on the loop's thread."""
+    journal = next(iter(driven.values())).stored.committer.journal  # type: ignore[union-attr]
+    for entry in journal.inbox(list(driven)):
+        _take(driven[entry.run_id], replace(entry.tick, entry=entry.n))
+
+
+def _cannot_read(runner: Runner, error: Exception) -> None:
+    """The journal is damaged behind what was read: the run can be looked at up to there."""
+    forget(runner)
+    assert runner.stored is not None
+    runner.stored.damage = runner.suspended = str(error)
+    runner.tell()
+
+
+def catch_up(runner: Runner) -> None:
+    """Read what the driver did since; on the loop's thread.
+
+    Raises:
+        JournalDamaged: A tick cannot be read; those before it are taken in.
+    """
+    assert runner.stored is not None
+    follow(runner, runner.stored.committer.journal.read(runner.run_id, runner.before_seq + 1))
+    if runner.ended:
+        runner.finish()
+
+
+def keep_inbox(runner: Runner) -> None:
+    """The gate was closed: what waits before it lies on the disk too (R1.29); on the loop's thread."""
+    if runner.stored is None or not runner.state.gate or runner.suspended or runner.ended:
+        return
+    inbox = runner.inbox
+    for i, tick in enumerate(inbox):
+        after = kept(runner, tick)
+        if after is not tick:
+            inbox[i] = after
+            if runner.gatekeeper is not None:
+                runner.gatekeeper.replaced(tick, after)
+
+
+def kept(runner: Runner, tick: AnyTick) -> AnyTick:
+    """A tick that comes while the gate is closed, as it lies in the durable inbox. What comes by itself again does not
+    lie there; on the loop's thread."""
+    stored = runner.stored
+    assert stored is not None
+    if tick.entry or not runner.before_seq or isinstance(tick, (TimerFired, QuietNoticed)):
+        return tick
+    try:
+        after = stored.committer.keep(runner, tick)
+    except WorkflowRuntimeError:  # the store cannot be used now
+        runner.host.later(_AGAIN_S, keep_inbox, runner)
+        return tick
+    assert after is not None
+    stored.entries.add(after.entry)
+    return after
+
+
+def what_came(runner: Runner) -> list[AnyTick]:
+    """What lies in the durable inbox of a run that this process drives from now on, after a look at what the driver
+    before it did; on the loop's thread."""
+    assert runner.stored is not None
+    catch_up(runner)
+    came: list[AnyTick] = []
+    for entry in runner.stored.committer.journal.inbox([runner.run_id]):
+        tick = replace(entry.tick, entry=entry.n)
+        if isinstance(tick, RequestAnswered):
+            try:
+                tick = runner.stored.check(runner, tick)
+            except AnswerInvalid as error:
+                runner.questions.errors[tick.request] = str(error)
+                runner.stored.dropped.append(entry.n)
+                continue
+        came.append(tick)
+    return came
+
+
+def written(runner: Runner) -> None:
+    """A turn is in the journal, and its entries are gone from the inbox."""
+    stored = runner.stored
+    if stored is None:
+        return
+    stored.conflicts = 0
+    if stored.dropped:
+        stored.dropped.clear()
+    if stored.entries:
+        stored.entries.difference_update(tick.entry for _, tick, _, _ in runner.seen)
+
+
+# Who drives it.
+
+
+def is_viewed(runner: Runner) -> bool:
+    """Whether a run is only looked at here."""
+    return runner.stored is not None and runner.stored.is_viewer
+
+
+def claim(runner: Runner) -> str:
+    """Take the lease, if nobody has it.
+
+    Returns:
+        "" if this process may drive the run now, else who does, in words.
+    """
+    stored = runner.stored
+    assert stored is not None
+    committer = stored.committer
+    found = committer.journal.claim(runner.run_id, committer.driver, LEASE_S, was_lost=is_gone)
+    if not found.epoch:
+        return describe(found.holder)
+    stored.epoch, stored.is_viewer = found.epoch, False
+    return ""
+
+
+def refuse_changes(runner: Runner) -> None:
+    """Raises RunReadOnly if a run was imported."""
+    if runner.stored is not None and runner.stored.is_imported:
+        raise RunReadOnly(
+            f"Run {runner.run_id!r} was imported: it can be looked at, and nothing of it can be changed. To go on from "
+            f"it, fork it: run.debug.fork({len(runner.ticks)}).",
+            run_id=runner.run_id,
+        )
+
+
+def release(runner: Runner) -> None:
+    """Give the lease back: anybody may drive the run."""
+    stored = runner.stored
+    if stored is None or stored.is_viewer:
+        return
+    try:
+        stored.committer.journal.release(stored.committer.driver, [runner.run_id])
+    except Exception:  # it runs out by itself
+        _log.debug("the lease of run %s was not given back", runner.run_id, exc_info=True)
+
+
+def become_viewer(runner: Runner, why: str) -> None:
+    """Stop driving at once, and act on nothing more; its ticks are read from now on (R5.9)."""
+    assert runner.stored is not None
+    runner.stored.is_viewer = True
+    runner.stored.entries.clear()
+    runner.stored.dropped.clear()
+    runner.suspended = why
+    runner.put_down()
+    runner.clear_inbox()
+    watch(runner)
+    runner.tell()
+
+
+def has_lost(runner: Runner, error: BaseException) -> bool:
+    """Whether an append failed because somebody else went on with the run; then it is only looked at, at first.
+
+    A driver that lost its lease stays a viewer (R5.9). One whose lease is still its own reads what is there and decides
+    again (R5.6), but not for ever.
+    """
+    stored = runner.stored
+    if stored is None or not isinstance(error, (JournalConflict, LeaseLost)):
+        return False
+    if isinstance(error, JournalConflict):
+        stored.conflicts += 1
+        if stored.conflicts > _CONFLICTS or (not runner.before_seq and not _is_same(runner)):
+            return False
+    become_viewer(runner, str(error))
+    if isinstance(error, LeaseLost):
+        runner.host.soon(look, [runner])
+    else:
+        runner.host.later(_AGAIN_S / 10, _decide_again, runner)
+    return True
+
+
+def _is_same(runner: Runner) -> bool:
+    """Whether another process that started a run of this id at the same moment started the same one (R5.1)."""
+    assert runner.stored is not None
+    first, own = None, runner.first
+    with suppress(RunNotFound):
+        first = runner.stored.committer.journal.read(runner.run_id, 1, 1)[0]
+    if not isinstance(first, RunStarted) or not isinstance(own, RunStarted):
+        return False
+    return first.spec.name == own.spec.name and alike(first.out.value, own.out.value)
+
+
+def _decide_again(runner: Runner) -> None:
+    if is_viewed(runner) and not runner.ended:
+        try:
+            runner.reopen()
+        except Exception as error:
+            _cannot_read(runner, error)
+
+
+def watch(runner: Runner) -> None:
+    """Hear of what other processes write, and keep the lease."""
+    if runner.stored is None or runner.state.status in ENDED:
+        return
+    from flownb.runtime.watching import Watch  # only stored runs need it
+
+    committer = runner.stored.committer
+    if committer.watch is None:
+        committer.watch = Watch(committer.journal, committer.driver)
+    committer.watch.add(runner)
+
+
+def forget(runner: Runner) -> None:
+    if runner.stored is not None and runner.stored.committer.watch is not None:
+        runner.stored.committer.watch.discard(runner)

@@ -1,0 +1,766 @@
+"""What the stores in SQLite and PostgreSQL have in common: one SQL text, and what is done with it.
+
+Each has a driver of its own, which says how a statement is run, what a transaction is, how rows are locked, what the
+time is and what its errors mean. All else is here, and no statement holds a value: those are parameters.
+
+A turn's ticks are one INSERT statement where possible, which also looks at the epochs of its runs: each call into a
+database gives Python's lock away and may wait milliseconds for it beside a cell that computes. So the table of runs is
+written only when a status changes; a run's last seq and time are looked up in the journal, by its index.
+
+Where rows are locked (PostgreSQL; SQLite has one writer), those of `runs` come first, in the order of their ids: every
+change of a run, its inbox and its waiting then has one order, and nobody waits in a circle.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager
+from functools import cache, partial
+from math import isfinite
+from typing import Any, TypeVar
+
+from flownb.core.reduce import is_first
+from flownb.core.state import ENDED
+from flownb.core.ticks import AnyTick, DefinitionAdopted, RunStarted
+from flownb.errors import JournalDamaged
+from flownb.store.codec import Codec
+from flownb.store.drivers import is_imported
+from flownb.store.journal import (
+    KINDS,
+    Append,
+    Claim,
+    Entry,
+    Holder,
+    Kind,
+    Raw,
+    RunRow,
+    Waits,
+    Wakeup,
+    definition_of,
+    not_found,
+    refuse_company,
+    refuse_conflict,
+    refuse_imported,
+    refuse_lost,
+    refuse_taken,
+    refuse_there,
+    request_closed,
+    status_of,
+    token_taken,
+)
+
+#: Rows of one statement; more are several statements in a transaction. SQLite before 3.32 takes 999 parameters.
+ROWS_LIMIT = 140
+
+# Those with {} take a list of rows or ids.
+INSERT = "INSERT INTO journal (run_id, seq, at, kind, body) VALUES {}"
+#: The same, if so many runs have the epochs that are asked for; else nothing.
+INSERT_IF_MINE = """
+INSERT INTO journal (run_id, seq, at, kind, body)
+SELECT * FROM (VALUES {rows}) AS added
+WHERE {count} = (SELECT count(*) FROM (
+    SELECT 1 FROM runs WHERE {pairs} {lock}
+) AS held)
+"""
+NEW_RUNS = """
+INSERT INTO runs (run_id, workflow, status, started_at, key, hash, parent, notebook, driver, epoch) VALUES {}
+"""
+NEW_STATUS = "UPDATE runs SET status = ? WHERE run_id IN ({})"
+NEW_DEFINITION = "UPDATE runs SET workflow = ?, key = ?, hash = ? WHERE run_id = ?"
+STATES = """
+SELECT run_id, driver, epoch, (SELECT max(seq) FROM journal WHERE journal.run_id = runs.run_id)
+FROM runs WHERE run_id IN ({})
+"""
+LAST = "SELECT max(seq) FROM journal WHERE run_id = ?"
+RAW = "SELECT seq, at, kind, body FROM journal WHERE run_id = ? ORDER BY seq"
+#: Bodies in portions by run: a statement that reads a whole table would keep others from it.
+BODIES = "SELECT body FROM {table} WHERE run_id = ?"
+IDS = "SELECT DISTINCT run_id FROM {table}"
+READ = "SELECT seq, at, kind, body FROM journal WHERE run_id = ? AND seq BETWEEN ? AND ? ORDER BY seq"
+
+HOLDER = """
+SELECT runs.driver, runs.epoch, coalesce(drivers.lease_until, 0.0)
+FROM runs LEFT JOIN drivers ON drivers.driver = runs.driver
+WHERE runs.run_id = ?
+"""
+LEASE = "SELECT lease_until > {now} FROM drivers WHERE driver = ? {lock}"
+TAKE = "UPDATE runs SET driver = ?, epoch = epoch + 1 WHERE run_id = ?"
+FREE = "UPDATE runs SET driver = '' WHERE driver = ? AND driver <> ''"
+NO_LEASE = "DELETE FROM drivers WHERE driver = ?"
+RENEW = "UPDATE drivers SET lease_until = {now} + ? WHERE driver = ?"
+NEW_LEASE = """
+INSERT INTO drivers (driver, lease_until) VALUES (?, {now} + ?)
+ON CONFLICT (driver) DO UPDATE SET lease_until = excluded.lease_until
+"""
+
+PUT = "INSERT INTO inbox (run_id, key, at, kind, body) VALUES (?, ?, ?, ?, ?)"
+PUT_LAST = "SELECT max(n) FROM inbox WHERE run_id = ?"
+PUT_SAME = "SELECT n FROM inbox WHERE run_id = ? AND key = ? AND at = ? AND kind = ? AND body = ?"
+HAS_KEY = "SELECT 1 FROM inbox WHERE run_id = ? AND key = ? AND key <> ''"
+IS_OPEN = "SELECT 1 FROM waiting WHERE run_id = ? AND kind = 'request' AND id = ?"
+INBOX = "SELECT n, run_id, at, kind, body FROM inbox WHERE run_id IN ({}) ORDER BY n"
+INBOX_ALL = "SELECT n, run_id, at, kind, body FROM inbox ORDER BY n"
+INBOX_COUNT = "SELECT count(*) FROM inbox WHERE run_id = ?"
+ADMITTED = "DELETE FROM inbox WHERE run_id = ? AND n IN ({})"
+
+RUNS = """
+SELECT run_id, workflow, status, started_at,
+       (SELECT max(seq) FROM journal WHERE journal.run_id = runs.run_id),
+       (SELECT at FROM journal WHERE journal.run_id = runs.run_id ORDER BY seq DESC LIMIT 1),
+       key, hash, parent, notebook, driver
+FROM runs WHERE {where} ORDER BY started_at DESC, run_id{limit}
+"""
+COUNTS = "SELECT status, count(*) FROM runs GROUP BY status"
+# A partial index is used only where the query says that its rows lie in it.
+FILTERS = {
+    "run_id": ("run_id = ?", 1),
+    "status": ("status = ?", 1),
+    "workflow": ("(workflow = ? OR key = ?)", 2),
+    "notebook": ("notebook = ? AND notebook <> ''", 1),
+    "parent": ("parent = ? AND parent <> ''", 1),
+}
+
+BY_KIND = "CASE kind WHEN 'timer' THEN 0 WHEN 'request' THEN 1 ELSE 2 END"
+WAITING = f"SELECT run_id, kind, id, due, step, body FROM waiting WHERE {{}} ORDER BY run_id, {BY_KIND}, id"
+NEXT = f"SELECT due, run_id, kind, id FROM waiting WHERE due IS NOT NULL ORDER BY due, run_id, {BY_KIND}, id LIMIT 1"
+OPENED = """
+INSERT INTO waiting (run_id, kind, id, due, step, body) VALUES (?, ?, ?, ?, ?, ?)
+ON CONFLICT (run_id, kind, id) DO UPDATE SET due = excluded.due, step = excluded.step, body = excluded.body
+"""
+CLOSED = "DELETE FROM waiting WHERE run_id = ? AND kind = ? AND id = ?"
+ENDED_RUN = "DELETE FROM waiting WHERE run_id = ?"
+TOKEN = "SELECT run_id, request FROM tokens WHERE hash = ?"
+NEW_TOKEN = """
+INSERT INTO tokens (hash, run_id, request) VALUES (?, ?, ?)
+ON CONFLICT (hash) DO UPDATE SET run_id = excluded.run_id, request = excluded.request
+WHERE (tokens.run_id = excluded.run_id AND tokens.request = excluded.request) OR NOT EXISTS (
+    SELECT 1 FROM waiting
+    WHERE waiting.run_id = tokens.run_id AND waiting.kind = 'request' AND waiting.id = tokens.request
+)
+"""
+
+CHECKPOINT = "SELECT seq, body FROM checkpoints WHERE run_id = ? AND seq <= ? ORDER BY seq DESC LIMIT 1"
+NEW_CHECKPOINT = """
+INSERT INTO checkpoints (run_id, seq, body) VALUES (?, ?, ?)
+ON CONFLICT (run_id, seq) DO UPDATE SET body = excluded.body
+"""
+NO_CHECKPOINTS = "DELETE FROM checkpoints"
+META = "SELECT value FROM meta WHERE key = ?"
+NEW_META = "INSERT INTO meta (key, value) VALUES (?, ?) ON CONFLICT (key) DO NOTHING"
+DELETES = tuple(
+    f"DELETE FROM {table} WHERE run_id IN ({{}})"
+    for table in ("runs", "journal", "inbox", "waiting", "tokens", "checkpoints")
+)
+
+Row = tuple[str, int, float, str, bytes]
+Written = tuple[Append, list[Row]]
+T = TypeVar("T")
+
+
+class SqlJournal(ABC):
+    """A store of journals in a database; for any threads, one at a time.
+
+    Args:
+        codec: Between ticks and rows.
+    """
+
+    #: Where it is, in words.
+    place: str
+    #: How rows of runs, and one lease, are locked until the end of the transaction; "" where one writes at a time.
+    _lock_runs_words = ""
+    _lock_words = ""
+    #: The store's clock, as an expression.
+    _now_words = ""
+    #: What the database raises for a key that is taken.
+    _is_taken: type[Exception]
+
+    def __init__(self, codec: Codec) -> None:
+        self._codec = codec
+        self._lock = threading.RLock()
+        self._closed = False
+        #: The call is tried for the second time, since the connection broke at the first: it may be done already.
+        self._again = False
+        #: Of runs that were appended to from here and go on: seq and status as they stand in the store.
+        self._told: dict[str, tuple[int, str]] = {}
+
+    # What a driver has.
+
+    @abstractmethod
+    def _do(self, work: Callable[[], T], run_id: str = "") -> T:
+        """Do something with the connection that no other thread uses meanwhile; its errors are ours."""
+
+    @abstractmethod
+    def _run(self, statement: str, parameters: Sequence[Any] = ()) -> Any:
+        """The cursor of a statement."""
+
+    @abstractmethod
+    def _run_many(self, statement: str, rows: Sequence[Sequence[Any]]) -> None: ...
+
+    @abstractmethod
+    def _transaction(self) -> AbstractContextManager[None]: ...
+
+    def _lock_runs(self, run_ids: Sequence[str]) -> None:
+        """Nobody else changes these runs before the end of the transaction."""
+        return
+
+    def _flush(self, durable: bool) -> None:
+        """Let the transactions that follow be on the disk when they are done, or only safe from a kill."""
+        return
+
+    def _wake(self) -> None:
+        """Tell other connections, with the end of the transaction, that they have something to look at."""
+        return
+
+    def _tidy(self, written: Sequence[Written]) -> None:
+        """What is due after a commit."""
+        return
+
+    # Writing.
+
+    def append(self, entries: Sequence[Append], *, durable: bool = False) -> None:
+        """As `Journal.append` says."""
+        # First of all: a value that cannot be written leaves no open transaction behind.
+        written = [(entry, self._rows(entry)) for entry in entries]
+        self._do(lambda: self._append(written, durable))
+
+    def _append(self, written: Sequence[Written], durable: bool) -> None:
+        self._flush(durable)
+        sure = [pair for pair in written if self._goes_on(pair[0])]
+        if not self._append_fast(written, sure):
+            for entry, _ in written:
+                self._told.pop(entry.run_id, None)
+            try:
+                self._append_all(written, ())
+            except self._is_taken:
+                # Another process was faster with the very first tick: now it is there to be seen.
+                self._append_all(written, ())
+        for entry, _ in written:
+            self._remember(entry)
+        self._tidy(written)
+
+    def _append_fast(self, written: Sequence[Written], sure: Sequence[Written]) -> bool:
+        """Write without looking, as far as this process wrote the tick before: that nobody else went on is all that
+        can be wrong then, and the primary key and the epochs say so. False: it is, and nothing was written."""
+        if not sure:
+            return False
+        try:
+            if len(sure) == len(written):
+                rows = sure[0][1] if len(sure) == 1 else [row for _, rows in sure for row in rows]
+                if len(rows) <= ROWS_LIMIT:
+                    self._insert(rows, [entry for entry, _ in sure])
+                    return True
+            self._append_all(written, sure)
+        except (self._is_taken, _NotMine):
+            return False
+        return True
+
+    def _rows(self, entry: Append) -> list[Row]:
+        encode, run_id = self._codec.encode, entry.run_id
+        return [(run_id, seq, float(tick.at), *encode(tick)) for seq, tick in enumerate(entry.ticks, entry.after + 1)]
+
+    def _goes_on(self, entry: Append) -> bool:
+        if self._told.get(entry.run_id) != (entry.after, entry.status) or not entry.ticks:
+            return False
+        if entry.taken or entry.opened or entry.closed or entry.alone:
+            return False
+        return DefinitionAdopted not in map(type, entry.ticks)
+
+    def _remember(self, entry: Append) -> None:
+        if entry.status in ENDED:
+            self._told.pop(entry.run_id, None)
+        elif entry.ticks:
+            self._told[entry.run_id] = (entry.after + len(entry.ticks), entry.status)
+
+    def _insert(self, rows: Sequence[Row], entries: Sequence[Append]) -> None:
+        """Raises _NotMine, and writes nothing, if one of the entries has another epoch than its run."""
+        if not rows:
+            return
+        values = rows[0] if len(rows) == 1 else [value for row in rows for value in row]
+        pairs = [value for entry in entries if entry.epoch for value in (entry.run_id, entry.epoch)]
+        if not pairs:
+            self._run(_insertion(len(rows)), values)
+        elif self._run(
+            _insertion_if_mine(len(rows), len(pairs) // 2, self._lock_runs_words), [*values, *pairs]
+        ).rowcount != len(rows):
+            raise _NotMine
+
+    def _append_all(self, written: Sequence[Written], sure: Sequence[Written]) -> None:
+        """Write in a transaction, and look first at what stands against those that are not sure."""
+        known = {entry.run_id for entry, _ in sure}
+        unsure = [pair for pair in written if pair[0].run_id not in known]
+        with self._transaction():
+            self._lock_runs([entry.run_id for entry, _ in written])
+            todo = self._unwritten(unsure)
+            self._tell([entry for entry, _ in todo if entry.ticks])
+            for some in _chunks(sure):
+                rows = [row for _, rows in some for row in rows]
+                first, *rest = _chunks(rows)
+                self._insert(first, [entry for entry, _ in some])
+                for more in rest:
+                    self._insert(more, ())
+            for chunk in _chunks([row for _, rows in todo for row in rows]):
+                self._insert(chunk, ())
+            self._change([entry for entry, _ in todo])
+            if todo:
+                self._wake()
+
+    def _unwritten(self, written: Sequence[Written]) -> list[Written]:
+        """Those that are still to be written; raises what stands against one of them."""
+        found: dict[str, tuple[str, int, int]] = {}
+        for some in _chunks(written):
+            statement = STATES.format(_list(some))
+            for run_id, driver, epoch, last in self._run(statement, [entry.run_id for entry, _ in some]).fetchall():
+                found[run_id] = (driver, epoch, last or 0)
+        todo: list[Written] = []
+        for entry, rows in written:
+            driver, epoch, last = found.get(entry.run_id, ("", 0, 0))
+            if entry.run_id in found:
+                refuse_lost(entry, driver, epoch)
+            is_own = bool(entry.after or not entry.driver) or (driver, epoch) == (entry.driver, entry.epoch)
+            if is_own and rows and last == entry.after + len(rows) and self._has(rows):
+                continue
+            refuse_conflict(entry, last)
+            if rows or entry.run_id in found:
+                todo.append((entry, rows))
+        return todo
+
+    def _has(self, rows: Sequence[Row]) -> bool:
+        found = self._run(READ, (rows[0][0], rows[0][1], rows[-1][1])).fetchall()
+        return [tuple(row) for row in found] == [row[1:] for row in rows]
+
+    def _tell(self, entries: Sequence[Append]) -> None:
+        """Keep the table of runs true: a statement for the new ones and one for each status."""
+        new = [_run_values(entry) for entry in entries if entry.after == 0]
+        for some in _chunks(new, 90):
+            self._run(NEW_RUNS.format(_marks(some)), [value for run in some for value in run])
+        changed: dict[str, list[str]] = {}
+        for entry in entries:
+            if entry.after:
+                changed.setdefault(entry.status, []).append(entry.run_id)
+                spec = definition_of(entry.ticks)
+                if spec is not None:
+                    self._run(NEW_DEFINITION, (spec.name, spec.key, spec.hash, entry.run_id))
+        for status, run_ids in changed.items():
+            for ids in _chunks(run_ids):
+                self._run(NEW_STATUS.format(_list(ids)), (status, *ids))
+
+    def _change(self, entries: Sequence[Append]) -> None:
+        """Inbox, waiting and tokens."""
+        for entry in entries:
+            if entry.taken:
+                self._take_out(entry)
+            if entry.alone:
+                (count,) = self._run(INBOX_COUNT, (entry.run_id,)).fetchone()
+                refuse_company(entry, count)
+            if entry.status in ENDED:
+                self._run(ENDED_RUN, (entry.run_id,))
+        opened = [(entry.run_id, waits) for entry in entries if entry.status not in ENDED for waits in entry.opened]
+        closed = [(entry.run_id, *key) for entry in entries for key in entry.closed]
+        if closed:
+            self._run_many(CLOSED, closed)
+        if opened:
+            self._run_many(OPENED, [(run_id, w.kind, w.id, w.due, w.step, w.body) for run_id, w in opened])
+        for run_id, waits in opened:
+            if waits.token and not self._run(NEW_TOKEN, (waits.token, run_id, waits.id)).rowcount:
+                raise token_taken(run_id, waits.id)
+
+    def _take_out(self, entry: Append) -> None:
+        wanted = sorted(set(entry.taken))
+        for some in _chunks(wanted):
+            gone = self._run(ADMITTED.format(_list(some)), (entry.run_id, *some)).rowcount
+            refuse_taken(entry, len(some) - gone)
+
+    # Reading. Nothing is left open between two calls: a reader that lingers keeps SQLite's log from being shortened.
+
+    def read(self, run_id: str, start: int = 1, stop: int | None = None) -> list[AnyTick]:
+        """As `Journal.read` says."""
+        last, rows = self._do(lambda: self._read(run_id, start, stop), run_id)
+        found = [self._tick(run_id, seq, row) for seq, row in enumerate(rows, start)]
+        if start + len(found) <= last:
+            raise damaged(run_id, start + len(found), "the row is missing")
+        return found
+
+    def _read(self, run_id: str, start: int, stop: int | None) -> tuple[int, list[Any]]:
+        # The last seq first: ticks that another process appends meanwhile are then none that are missing.
+        last = self._last(run_id)
+        if not last:
+            raise not_found(run_id, self.place)
+        last = last if stop is None else min(stop, last)
+        return last, self._run(READ, (run_id, start, last)).fetchall()
+
+    def _tick(self, run_id: str, expected: int, row: tuple[Any, ...]) -> AnyTick:
+        seq, at, kind, body = row
+        if seq != expected:
+            raise damaged(run_id, expected, "the row is missing")
+        tick = self._decode(run_id, seq, at, kind, body)
+        if not is_first(tick) if seq == 1 else isinstance(tick, RunStarted):
+            raise damaged(run_id, seq, f"{kind} is tick {seq}, and RunStarted is the first tick and no other")
+        return tick
+
+    def _decode(self, run_id: str, seq: int, at: Any, kind: Any, body: Any) -> AnyTick:
+        if isinstance(body, str):  # edited by hand
+            body = body.encode("utf-8", "surrogatepass")
+        if type(kind) is not str or type(body) is not bytes:
+            raise damaged(run_id, seq, "kind or body are of a wrong type")
+        try:
+            return self._codec.decode(seq, at, kind, body)
+        except JournalDamaged as error:
+            raise damaged(run_id, seq, error.reason) from error  # type: ignore[attr-defined]
+
+    def last_seq(self, run_id: str) -> int:
+        """As `Journal.last_seq` says."""
+        return self._do(lambda: self._last(run_id), run_id)
+
+    def _last(self, run_id: str) -> int:
+        (last,) = self._run(LAST, (run_id,)).fetchone()
+        if last is not None and type(last) is not int:
+            raise damaged(run_id, 0, f"{last!r} stands where the number of a tick should")
+        return last or 0
+
+    # Who drives.
+
+    def claim(self, run_id: str, driver: str, ttl: float, *, was_lost: Callable[[str], bool] | None = None) -> Claim:
+        """As `Journal.claim` says."""
+
+        def claim() -> Claim:
+            self._flush(False)
+            with self._transaction():
+                self._lock_runs([run_id])
+                holder, epoch, _ = self._holder(run_id)
+                last = self._last(run_id)
+                if holder != driver:
+                    if is_imported(holder):
+                        return Claim(0, last, False, holder)
+                    if holder and self._is_held(holder) and not (was_lost and was_lost(holder)):
+                        self._lease(driver, ttl)
+                        return Claim(0, last, False, holder)
+                    # With its row a driver that only slept learns that it lost something.
+                    self._run(NO_LEASE, (holder,))
+                    self._run(TAKE, (driver, run_id))
+                    epoch += 1
+                self._lease(driver, ttl)
+                return Claim(epoch, last, True, driver)
+
+        return self._do(claim, run_id)
+
+    def _is_held(self, driver: str) -> bool:
+        found = self._run(LEASE.format(now=self._now_words, lock=self._lock_words), (driver,)).fetchone()
+        return found is not None and bool(found[0])
+
+    def _lease(self, driver: str, ttl: float) -> None:
+        self._run(NEW_LEASE.format(now=self._now_words), (driver, float(ttl)))
+
+    def renew(self, driver: str, ttl: float) -> bool:
+        """As `Journal.renew` says."""
+
+        def renew() -> bool:
+            self._flush(False)
+            if self._run(RENEW.format(now=self._now_words), (float(ttl), driver)).rowcount:
+                return True
+            self._lease(driver, ttl)
+            return False
+
+        return self._do(renew)
+
+    def release(self, driver: str, run_ids: Sequence[str] | None = None) -> None:
+        """As `Journal.release` says."""
+
+        def release() -> None:
+            self._flush(False)
+            with self._transaction():
+                if run_ids is None:
+                    self._run(FREE, (driver,))
+                    self._run(NO_LEASE, (driver,))
+                    return
+                self._lock_runs(run_ids)
+                for some in _chunks(run_ids):
+                    self._run(f"{FREE} AND run_id IN ({_list(some)})", (driver, *some))
+
+        self._do(release)
+
+    def holder(self, run_id: str) -> Holder:
+        """As `Journal.holder` says."""
+        return self._do(lambda: self._holder(run_id), run_id)
+
+    def _holder(self, run_id: str) -> Holder:
+        found = self._run(HOLDER, (run_id,)).fetchone()
+        if found is None:
+            raise not_found(run_id, self.place)
+        return Holder(*found)
+
+    # What came.
+
+    def put(self, run_id: str, tick: AnyTick, *, key: str = "", request: int = 0) -> int:
+        """As `Journal.put` says."""
+        row = (run_id, key, float(tick.at), *self._codec.encode(tick))
+
+        def put() -> int:
+            self._flush(True)
+            with self._transaction():
+                self._lock_runs([run_id])
+                refuse_imported(run_id, self._holder(run_id).driver)
+                same = self._run(PUT_SAME, row).fetchone() if self._again else None
+                if same is not None:
+                    return int(same[0])
+                if self._run(HAS_KEY, (run_id, key)).fetchone():
+                    return 0
+                if request and not self._run(IS_OPEN, (run_id, request)).fetchone():
+                    raise request_closed(run_id, request)
+                self._run(PUT, row)
+                (n,) = self._run(PUT_LAST, (run_id,)).fetchone()
+                self._wake()
+                return int(n)
+
+        return self._do(put, run_id)
+
+    def inbox(self, run_ids: Iterable[str] | None) -> list[Entry]:
+        """As `Journal.inbox` says."""
+        wanted = None if run_ids is None else sorted(set(run_ids))
+
+        def inbox() -> list[Any]:
+            if wanted is None:
+                return list(self._run(INBOX_ALL).fetchall())
+            return [row for some in _chunks(wanted) for row in self._run(INBOX.format(_list(some)), some).fetchall()]
+
+        rows = self._do(inbox)
+        return [Entry(n, run_id, self._decode(run_id, 0, at, kind, body)) for n, run_id, at, kind, body in sorted(rows)]
+
+    # What can be asked.
+
+    def row(self, run_id: str) -> RunRow | None:
+        """As `Journal.row` says."""
+        found = self._list_runs({"run_id": run_id})
+        return found[0] if found else None
+
+    def runs(
+        self,
+        *,
+        status: str | None = None,
+        workflow: str | None = None,
+        notebook: str | None = None,
+        parent: str | None = None,
+        limit: int | None = None,
+    ) -> list[RunRow]:
+        """As `Journal.runs` says. The status of a run whose journal is damaged is "damaged"."""
+        asked = {"workflow": workflow, "notebook": notebook, "parent": parent}
+        wanted = {name: value for name, value in asked.items() if value is not None}
+        if status is None:
+            return self._list_runs(wanted, limit)
+        told = self._list_runs({**wanted, "status": status}, limit) if status else []
+        untold = [row for row in self._list_runs({**wanted, "status": ""}) if row.status == status]
+        return sorted([*told, *untold], key=lambda row: (-row.started_at, row.run_id))[:limit]
+
+    def _list_runs(self, wanted: dict[str, str], limit: int | None = None) -> list[RunRow]:
+        where = " AND ".join(FILTERS[name][0] for name in wanted) or "1 = 1"
+        values: list[Any] = [value for name, value in wanted.items() for _ in range(FILTERS[name][1])]
+        if limit is not None:
+            values.append(limit)
+        statement = RUNS.format(where=where, limit="" if limit is None else " LIMIT ?")
+        rows = self._do(lambda: self._run(statement, values).fetchall())
+        return [self._run_row(*row) for row in rows]
+
+    def _run_row(
+        self,
+        run_id: Any,
+        workflow: Any,
+        status: Any,
+        started_at: Any,
+        seq: Any,
+        at: Any,
+        *rest: Any,
+    ) -> RunRow:
+        if not status:
+            try:
+                status = status_of(self.read(run_id))
+            except Exception:  # unreadable, or rows that are sound one by one and make no sense together
+                status = "damaged"
+        seq = seq if type(seq) is int else 0
+        return RunRow(str(run_id), str(workflow), str(status), seq, _number(started_at), _number(at), *map(str, rest))
+
+    def counts(self) -> dict[str, int]:
+        """As `Journal.counts` says."""
+        found: dict[str, int] = dict(self._do(lambda: self._run(COUNTS).fetchall()))
+        if found.pop("", 0):
+            for row in self._list_runs({"status": ""}):
+                found[row.status] = found.get(row.status, 0) + 1
+        return found
+
+    def waiting(
+        self, *, run_id: str | None = None, kind: Kind | None = None, due: float | None = None
+    ) -> list[tuple[str, Waits]]:
+        """As `Journal.waiting` says."""
+        asked = (("run_id = ?", run_id), ("kind = ?", kind), ("due IS NOT NULL AND due <= ?", due))
+        wanted = [(words, value) for words, value in asked if value is not None]
+        statement = WAITING.format(" AND ".join(words for words, _ in wanted) or "1 = 1")
+        rows = self._do(lambda: self._run(statement, [value for _, value in wanted]).fetchall())
+        return [(row[0], Waits(row[1], row[2], row[3], row[4], bytes(row[5]))) for row in rows if row[1] in KINDS]
+
+    def next_wakeup(self) -> Wakeup | None:
+        """As `Journal.next_wakeup` says."""
+        found = self._do(lambda: self._run(NEXT).fetchone())
+        return None if found is None else Wakeup(*found)
+
+    def token(self, hash: str) -> tuple[str, int] | None:
+        """As `Journal.token` says."""
+        found = self._do(lambda: self._run(TOKEN, (hash,)).fetchone())
+        return None if found is None else (found[0], found[1])
+
+    # What may be thrown away.
+
+    def checkpoint(self, run_id: str, seq: int) -> tuple[int, bytes] | None:
+        """As `Journal.checkpoint` says."""
+        found = self._do(lambda: self._run(CHECKPOINT, (run_id, seq)).fetchone(), run_id)
+        return None if found is None else (found[0], bytes(found[1]))
+
+    def put_checkpoint(self, run_id: str, seq: int, body: bytes) -> None:
+        """As `Journal.put_checkpoint` says."""
+        self._write(NEW_CHECKPOINT, (run_id, seq, body))
+
+    def drop_checkpoints(self) -> None:
+        """As `Journal.drop_checkpoints` says."""
+        self._write(NO_CHECKPOINTS)
+
+    def _write(self, statement: str, parameters: Sequence[Any] = ()) -> None:
+        def write() -> None:
+            self._flush(False)
+            self._run(statement, parameters)
+
+        self._do(write)
+
+    # As it is stored.
+
+    def raw(self, run_id: str) -> list[Raw]:
+        """As `Journal.raw` says."""
+
+        def raw() -> list[Any]:
+            if not self._last(run_id):
+                raise not_found(run_id, self.place)
+            return list(self._run(RAW, (run_id,)).fetchall())
+
+        rows = self._do(raw, run_id)
+        return [(s, _number(at), str(kind), _bytes(body)) for s, at, kind, body in rows if type(s) is int]
+
+    def restore(self, runs: Sequence[tuple[RunRow, Sequence[Raw]]]) -> None:
+        """As `Journal.restore` says."""
+        ids = [row.run_id for row, _ in runs]
+        values = [
+            (r.run_id, r.workflow, r.status, r.started_at, r.key, r.hash, r.parent, r.notebook, r.driver, 0)
+            for r, _ in runs
+        ]
+        ticks: list[Row] = [(row.run_id, *raw) for row, rows in runs for raw in rows]
+
+        def restore() -> None:
+            self._flush(True)
+            with self._transaction():
+                self._lock_runs(ids)
+                for some in _chunks(ids):
+                    for run_id, driver, *_ in self._run(STATES.format(_list(some)), some).fetchall():
+                        refuse_there(run_id, driver, self.place)
+                    for statement in DELETES:
+                        self._run(statement.format(_list(some)), some)
+                for new in _chunks(values, 90):
+                    self._run(NEW_RUNS.format(_marks(new)), [value for run in new for value in run])
+                for chunk in _chunks(ticks):
+                    self._insert(chunk, ())
+                self._wake()
+
+        self._do(restore)
+
+    def bodies(self) -> Iterator[bytes]:
+        """As `Journal.bodies` says."""
+        for table in ("journal", "inbox", "waiting"):
+            ids = [row[0] for row in self._do(partial(self._all, IDS.format(table=table)))]
+            for run_id in ids:
+                for (body,) in self._do(partial(self._all, BODIES.format(table=table), (run_id,))):
+                    yield _bytes(body)
+
+    def _all(self, statement: str, parameters: Sequence[Any] = ()) -> list[Any]:
+        return list(self._run(statement, parameters).fetchall())
+
+    # The rest.
+
+    def secret(self) -> bytes:
+        """As `Journal.secret` says."""
+
+        def secret() -> bytes:
+            found = self._run(META, ("secret",)).fetchone()
+            if found is None:
+                self._flush(True)
+                self._run(NEW_META, ("secret", os.urandom(32)))
+                found = self._run(META, ("secret",)).fetchone()  # another process may have been faster
+            return bytes(found[0])
+
+        return self._do(secret)
+
+    def delete(self, run_ids: Sequence[str]) -> None:
+        """As `Journal.delete` says."""
+
+        def delete() -> None:
+            self._flush(False)
+            for run_id in run_ids:
+                self._told.pop(run_id, None)
+            with self._transaction():
+                self._lock_runs(run_ids)
+                for some in _chunks(list(run_ids)):
+                    for statement in DELETES:
+                        self._run(statement.format(_list(some)), some)
+                self._wake()
+
+        self._do(delete)
+
+
+class _NotMine(Exception):
+    """The epoch of a run is another one; nothing was written."""
+
+
+def _run_values(entry: Append) -> tuple[Any, ...]:
+    spec = definition_of(entry.ticks)
+    name, key, hash = ("", "", "") if spec is None else (spec.name, spec.key, spec.hash)
+    started_at = float(entry.ticks[0].at)
+    return (
+        entry.run_id, name, entry.status, started_at, key, hash,
+        entry.parent, entry.notebook, entry.driver, entry.epoch,
+    )  # fmt: skip
+
+
+def _chunks(items: Sequence[T], size: int = ROWS_LIMIT) -> Iterator[Sequence[T]]:
+    return (items[i : i + size] for i in range(0, len(items), size))
+
+
+def _marks(rows: Sequence[Sequence[object]]) -> str:
+    return ", ".join(["(" + ", ".join("?" * len(rows[0])) + ")"] * len(rows))
+
+
+@cache
+def _insertion(rows: int) -> str:
+    return INSERT.format(_marks(["?????"] * rows))
+
+
+@cache
+def _insertion_if_mine(rows: int, pairs: int, lock: str) -> str:
+    # Not `(run_id, epoch) IN (VALUES ...)`: SQLite makes a table of that first.
+    mine = " OR ".join(["(run_id = ? AND epoch = ?)"] * pairs)
+    return INSERT_IF_MINE.format(rows=_marks(["?????"] * rows), count=pairs, pairs=mine, lock=lock)
+
+
+def _list(items: Sequence[object]) -> str:
+    return ", ".join("?" * len(items))
+
+
+def damaged(run_id: str, seq: int, reason: str) -> JournalDamaged:
+    where = f"Tick {seq} of run {run_id!r}" if seq else f"Run {run_id!r}" if run_id else "The store"
+    return JournalDamaged(f"{where} cannot be read: {reason}.", run_id=run_id, seq=seq, reason=reason)
+
+
+def _number(value: Any) -> float:
+    return float(value) if isinstance(value, (int, float)) and isfinite(value) else 0.0
+
+
+def _bytes(value: Any) -> bytes:
+    """A body as it is stored, also where somebody put something else there."""
+    if isinstance(value, str):
+        return value.encode("utf-8", "surrogatepass")
+    return bytes(value) if isinstance(value, (bytes, bytearray, memoryview)) else b""

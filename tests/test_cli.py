@@ -1,0 +1,776 @@
+"""`python -m flownb`: looking at a store and acting on it from a terminal (issue 4, R7.1 to R7.12)."""
+
+import json
+import os
+import shlex
+import shutil
+import signal
+import sqlite3
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from flownb import Store, Workflow
+from flownb.cli import answers, resuming, words
+from flownb.cli.main import COMMANDS, main
+from flownb.errors import AnswerInvalid, WorkflowConfigurationError
+from flownb.store.marks import UnknownEvent
+from tests.polling import wait_until
+from tests.runtime.flows import Asks
+
+ROOT = Path(__file__).resolve().parents[1]
+
+FLOWS = """
+import asyncio, os
+from typing import Literal
+from flownb import Context, Event, HumanResponseEvent, InputRequiredEvent, StartEvent, StopEvent, Workflow
+from flownb import on_cancel, step
+
+class Begin(StartEvent):
+    n: int = 2
+class Verdict(HumanResponseEvent):
+    decision: Literal["approve", "reject"]
+    note: str = ""
+class Approve(InputRequiredEvent[Verdict]):
+    no: int
+class Item(Event):
+    no: int
+class Done(Event):
+    no: int
+    decision: str = ""
+
+approvals = Workflow("approvals")
+
+@approvals.step
+async def split(ev: Begin) -> list[Item]:
+    return [Item(no=i) for i in range(ev.n)]
+@approvals.step
+async def check(ev: Item) -> Approve | Done:
+    return Approve(no=ev.no) if ev.no else Done(no=0)
+@approvals.step
+async def note(ev: Verdict, ctx: Context) -> Done:
+    return Done(no=ctx.request(Approve).question.no, decision=f"{ev.decision} {ev.note}")
+@approvals.step
+async def total(ev: list[Done]) -> StopEvent:
+    return StopEvent(result={d.no: d.decision for d in ev})
+
+class Plain(Workflow):
+    @step
+    async def only(self, ev: Begin, ctx: Context) -> StopEvent:
+        if await ctx.ask("Shall it fail?", bool, token="given-by-the-caller"):
+            raise ValueError("as you wish\\nso be it")
+        return StopEvent(result="all well")
+
+class Slow(Workflow):
+    @step
+    async def sleep(self, ev: Begin) -> StopEvent:
+        await asyncio.sleep(float(os.environ.get("SLOW_S", "60")))
+        return StopEvent(result="slept")
+    @on_cancel
+    async def tidy(self) -> None: ...
+
+class Parent(Workflow):
+    @step(runs=Plain)
+    async def hand_on(self, ev: Begin, ctx: Context) -> StopEvent:
+        return StopEvent(result=await ctx.run(Slow()))
+
+class Quick(Workflow):
+    @step
+    async def only(self, ev: Begin) -> StopEvent:
+        return StopEvent(result="quick")
+
+class Needs(Workflow):
+    def __init__(self, host: str) -> None:
+        super().__init__()
+    @step
+    async def only(self, ev: Begin) -> StopEvent:
+        return StopEvent()
+"""
+# Its process is killed: nobody drives what is not over.
+MAKE = """
+import os, time
+from flownb import Store
+import flows
+store = Store(".flownb/runs.db")
+begun = {
+    "quick": flows.Quick(), "asks-1": flows.approvals, "plain": flows.Plain(), "slow": flows.Slow(),
+    "family": flows.Parent(),
+}
+runs = {run_id: flow.with_options(store=store).run(run_id=run_id) for run_id, flow in begun.items()}
+runs["quick"].result(20)
+while not (runs["asks-1"].status == runs["plain"].status == "waiting" and store.journal.last_seq("family/1/1")):
+    time.sleep(0.02)
+print(runs["asks-1"].requests[0].token)
+"""
+SCRIPT = """
+import time
+run = Plain().with_options(store=".flownb/runs.db").run(run_id="nb")
+while run.status != "waiting":
+    time.sleep(0.02)
+"""
+KILLED = "import os, sys; sys.stdout.flush(); os._exit(0)\n"
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a store whose runs lost their driver, and the module of their workflows."""
+    folder = tmp_path_factory.mktemp("made")
+    (folder / "flows.py").write_text(FLOWS, "utf-8")
+    (folder / "token").write_text(in_process(folder, "-c", MAKE + KILLED).strip(), "utf-8")
+    return folder
+
+
+@pytest.fixture
+def folder(made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A copy of it as the working folder. This process has not its classes."""
+    shutil.copytree(made, tmp_path, dirs_exist_ok=True, ignore=shutil.ignore_patterns("__pycache__"))
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    return tmp_path
+
+
+@pytest.fixture
+def flownb(capsys: pytest.CaptureFixture[str]) -> Callable[..., tuple[int, str, str]]:
+    """Runs a command: what it exits with, prints, and says of errors."""
+
+    def run(*argv: str) -> tuple[int, str, str]:
+        capsys.readouterr()
+        code = main(argv)
+        said = capsys.readouterr()
+        return code, said.out, said.err
+
+    return run
+
+
+Cli = Callable[..., tuple[int, str, str]]
+
+
+def environment() -> dict[str, str]:
+    return {**os.environ, "PYTHONPATH": str(ROOT)}
+
+
+@contextmanager
+def begun(folder: Path, *argv: str, **more: str) -> Iterator["subprocess.Popen[str]"]:
+    """A process of its own, which is gone at the end."""
+    pipe = subprocess.PIPE
+    with subprocess.Popen(
+        [sys.executable, *argv], cwd=folder, env=environment() | more, stdin=pipe, stdout=pipe, stderr=pipe, text=True
+    ) as process:
+        try:
+            yield process
+        finally:
+            process.kill()
+
+
+def ran(folder: Path, *argv: str, **more: str) -> tuple[int, str, str]:
+    """What a process exits with, prints, and says of errors."""
+    with begun(folder, *argv, **more) as process:
+        out, err = process.communicate(timeout=60)
+        return process.returncode, out, err
+
+
+def in_process(folder: Path, *argv: str) -> str:
+    """What a process prints that ends well."""
+    code, out, err = ran(folder, *argv)
+    assert code == 0, err
+    return out
+
+
+# Looking.
+
+
+def test_runs_are_listed_with_who_drives_them(folder: Path, flownb: Cli):
+    """R7.1: the newest first, without children; a run whose driver is gone says so."""
+    code, out, err = flownb("runs")
+    assert (code, err) == (0, "")
+    head, *lines = out.splitlines()
+    assert head.split() == ["RUN", "WORKFLOW", "STATUS", "TICKS", "STARTED", "LAST", "TICK"]
+    rows = {line.split()[0]: line for line in lines}
+    assert set(rows) == {"quick", "asks-1", "plain", "slow", "family"}
+    assert "running (nobody drives it)" in rows["slow"]
+    assert "completed" in rows["quick"] and "nobody" not in rows["quick"]
+    assert "waiting" in rows["asks-1"] and rows["asks-1"].endswith("1 question")
+    assert "family/1/1" in flownb("runs", "--children")[1]
+
+
+def test_runs_are_narrowed(folder: Path, flownb: Cli):
+    """R7.1: by status and workflow; more than the limit are counted."""
+
+    def ids(*argv: str) -> set[str]:
+        return {row["run"] for row in json.loads(flownb("runs", "--json", *argv)[1])}
+
+    assert ids("--status", "completed") == {"quick"}
+    assert ids("--workflow", "approvals") == ids("--workflow", "flows:approvals") == {"asks-1"}
+    assert ids("--status", "completed", "--workflow", "approvals") == set()
+    assert ids("--workflow", "Slow", "--children") == {"slow", "family/1/1"}
+    out = flownb("runs", "--limit", "2")[1]
+    assert len(out.splitlines()) == 4
+    assert "and 3 more" in out
+    assert flownb("runs", "--status", "failed")[1] == "No such runs.\n"
+
+
+def test_runs_are_listed_for_programs(folder: Path, flownb: Cli):
+    rows = {row["run"]: row for row in json.loads(flownb("--json", "runs")[1])}
+    slow = rows["slow"]
+    assert (slow["workflow"], slow["key"], slow["status"], slow["ticks"]) == ("Slow", "flows:Slow", "running", 1)
+    assert (slow["is_driven"], slow["is_imported"], slow["parent"]) == (False, False, None)
+    assert slow["driver"].startswith("process ")
+
+
+def test_a_run_is_shown_without_its_code(folder: Path, flownb: Cli):
+    """Why, who drives it, what it asks and how to answer, the last ticks, and how to go on."""
+    code, out, err = flownb("show", "asks", "--ticks", "2")
+    assert (code, err) == (0, "")
+    assert out.startswith("Run asks-1 of approvals: waiting\n")
+    assert "driven by  nobody: process " in out and "is gone" in out
+    assert "why        It waits for the outside: check asks Approve (request 1)." in out
+    assert "asks-1:1  approvals, step check  open for " in out
+    assert "Approve(no=1)\n" in out
+    assert "python -m flownb answer asks-1:1 decision=approve\n" in out
+    assert "decision: approve | reject\n" in out and 'note: text (if left out: "")\n' in out
+    ticks = [line.split() for line in out.partition("Last ticks:\n")[2].splitlines()[:2]]
+    assert [(line[0], *line[2:]) for line in ticks] == [
+        ("4", "finished", "check", "Approve"),
+        ("5", "waiting", "run", "nothing", "moves", "by", "itself"),
+    ]
+    assert "python -m flownb resume flows:approvals asks-1\n" in out
+
+
+def test_ends_and_children_are_shown(folder: Path, flownb: Cli):
+    assert "result     'quick'" in flownb("show", "quick")[1]
+    out = flownb("show", "family")[1]
+    assert "Children:\n  family/1/1  Slow  running (nobody drives it)  1 ticks\n" in out
+    assert "child of   family\n" in flownb("show", "family/1/1")[1]
+
+
+def test_a_run_is_shown_for_programs(folder: Path, flownb: Cli):
+    found = json.loads(flownb("show", "asks-1", "--json")[1])
+    (asked,) = found["requests"]
+    assert (asked["id"], asked["step"], asked["class"]) == ("asks-1:1", "check", "flows:Approve")
+    assert (asked["question"]["no"], asked["is_answered"], asked["deadline"]) == (1, False, None)
+    assert asked["schema"]["properties"]["decision"]["enum"] == ["approve", "reject"]
+    assert [tick["kind"] for tick in found["last_ticks"]] == ["started", "finished", "finished", "finished", "waiting"]
+    quick = json.loads(flownb("show", "quick", "--json")[1])
+    assert (quick["result"], quick["failure"], quick["damage"]) == ("quick", None, None)
+
+
+def test_a_run_that_is_not_there_is_told_with_the_near_ones(folder: Path, flownb: Cli):
+    assert flownb("show", "ask-1")[::2] == (1, err := flownb("show", "ask-1")[2])
+    assert "There is no run 'ask-1'" in err and "Did you mean 'asks-1'?" in err
+    assert flownb("show", "x")[2].count("\n") == 1
+    with closing(Store(".flownb/runs.db")) as store:
+        store.journal.append([])
+        copied = [(store.journal.row("quick"), store.journal.raw("quick"))]
+        from msgspec.structs import replace
+
+        store.journal.restore([(replace(row, run_id="quicker", driver="imported:"), raw) for row, raw in copied])  # type: ignore[type-var]
+    assert "Several runs begin with 'quic': " in flownb("show", "quic")[2]
+    assert flownb("show", "quick")[0] == 0
+
+
+def spoil(seq: int, run_id: str = "asks-1") -> None:
+    with closing(sqlite3.connect(".flownb/runs.db", isolation_level=None)) as db:
+        db.execute("UPDATE journal SET body = x'7b' WHERE run_id = ? AND seq = ?", (run_id, seq))
+
+
+@pytest.mark.parametrize(("seq", "shown"), [(4, 3), (5, 4), (1, 0)])
+def test_a_damaged_run_is_shown_up_to_the_damage(folder: Path, flownb: Cli, seq: int, shown: int):
+    spoil(seq)
+    code, out, err = flownb("show", "asks-1")
+    assert (code, err) == (0, "")
+    assert f"damaged    Tick {seq} of run 'asks-1' cannot be read" in out
+    assert len(out.partition("Last ticks:\n")[2].splitlines()) == shown
+    assert json.loads(flownb("show", "asks-1", "--json")[1])["damage"].startswith(f"Tick {seq} ")
+    assert flownb("runs")[0] == flownb("requests")[0] == 0
+    code, out, err = flownb("cancel", "asks-1")
+    assert (code, out) == (1, "")
+    assert "A damaged run is never driven again" in err and err.count("\n") == 1
+
+
+def test_looking_changes_nothing(folder: Path, flownb: Cli):
+    """No lease is taken, nothing is written."""
+
+    def content() -> list[Any]:
+        with closing(sqlite3.connect(".flownb/runs.db")) as db:
+            return [
+                db.execute(f"SELECT * FROM {table}").fetchall()
+                for table in ("runs", "journal", "drivers", "inbox", "waiting", "tokens")
+            ]
+
+    before, threads = content(), threading.active_count()
+    for argv in (["runs"], ["show", "asks-1"], ["show", "slow"], ["requests"], ["doctor", "--check"]):
+        assert flownb(*argv)[0] == 0
+    assert content() == before
+    assert threading.active_count() == threads
+
+
+# Answering.
+
+
+def test_the_told_command_answers_and_the_run_takes_it(folder: Path, flownb: Cli):
+    """R4.46, R4.62, R7.3: without the class, while nobody drives; the answer waits for the driver."""
+    code, out, _ = flownb("requests")
+    assert code == 0
+    told = [line.strip() for line in out.splitlines() if line.strip().startswith("python -m flownb ")]
+    assert told == ["python -m flownb answer asks-1:1 decision=approve", "python -m flownb answer plain:1 true"]
+    code, out, err = flownb(*shlex.split(told[0])[3:], "note=as agreed = yes", "--by", "ann")
+    assert (code, err) == (0, "")
+    assert out.startswith("Answered asks-1:1. Nobody drives the run now")
+    assert "answered, waits for its driver" in flownb("requests")[1]
+    assert "1 entry for its driver" in flownb("show", "asks-1")[1]
+    assert flownb("answer", "asks-1:1", "decision=approve", "note=as agreed = yes")[0] == 0
+    code, _, err = flownb("answer", "asks-1:1", "decision=reject")
+    assert code == 1 and "was answered by ann" in err and err.count("\n") == 1
+
+    out = in_process(folder, "-m", "flownb", "resume", "flows:approvals", "--json")
+    assert json.loads(out) == {
+        "run": "asks-1", "status": "completed", "result": {"0": "", "1": "approve as agreed = yes"},
+    }  # fmt: skip
+
+
+def test_a_token_answers_and_is_printed_nowhere(folder: Path, flownb: Cli):
+    """R4.59, R4.61."""
+    token = (folder / "token").read_text("utf-8")
+    assert token not in "".join(flownb(*argv)[1] for argv in (["requests"], ["requests", "--json"], ["show", "asks-1"]))
+    code, out, _ = flownb("answer", token, '{"decision": "reject"}', "--json")
+    assert code == 0
+    assert json.loads(out) == {"run": "asks-1", "request": "asks-1:1", "driver": None}
+    assert flownb("answer", "given-by-the-caller", "false")[0] == 0
+    for wrong in (token[:-1] + "x", "asks-1:x", "nobody:1", "given-by"):
+        code, out, err = flownb("answer", wrong, "true")
+        assert (code, out) == (1, "")
+        assert wrong not in err and err.startswith("flownb: That is neither the id of a question")
+
+
+@pytest.mark.parametrize(
+    ("typed", "said"),
+    [
+        (["decision=perhaps"], "Input should be 'approve' or 'reject'"),
+        (["desicion=approve"], "Did you mean 'decision'?"),
+        (["note=x"], "decision: Field required"),
+        (["approve"], "The answer has fields: decision=approve."),
+        (["decision=approve", "decision=reject"], "was given twice"),
+        (["decision=approve", "x"], "'x' is no field"),
+    ],
+)
+def test_an_answer_that_does_not_fit_is_refused(folder: Path, flownb: Cli, typed: list[str], said: str):
+    """R4.45: nothing is accepted."""
+    code, out, err = flownb("answer", "asks-1:1", *typed)
+    assert (code, out) == (1, "")
+    assert said in err and err.startswith("flownb: ") and err.count("\n") == 1
+    assert "waits for its driver" not in flownb("requests")[1]
+
+
+TEXT, FLAG, WHOLE = {"type": "string"}, {"type": "boolean"}, {"type": "integer"}
+MODEL = {
+    "type": "object",
+    "required": ["n", "kind"],
+    "properties": {
+        "n": WHOLE,
+        "text": TEXT,
+        "kind": {"$ref": "#/$defs/Kind"},
+        "maybe": {"anyOf": [TEXT, {"type": "null"}], "default": None},
+        "either": {"anyOf": [WHOLE, {"type": "null"}]},
+        "many": {"type": "array", "items": WHOLE},
+        "any": {},
+        "level": {"enum": [1, 2]},
+    },
+    "$defs": {"Kind": {"enum": ["a", "b"]}},
+}
+
+
+@pytest.mark.parametrize(
+    ("typed", "schema", "expected"),
+    [
+        (["12"], TEXT, "12"),
+        (["a=b"], TEXT, "a=b"),
+        (["null"], TEXT, "null"),
+        (["true"], FLAG, True),
+        (["no"], FLAG, False),
+        (["12"], WHOLE, 12),
+        (["1.5"], {"type": "number"}, 1.5),
+        (["[1, 2]"], {"type": "array"}, [1, 2]),
+        (["2"], {"enum": [1, 2]}, 2),
+        (["x y"], {}, "x y"),
+        (["n=1", "kind=a"], MODEL, {"n": 1, "kind": "a"}),
+        (["text=12", "maybe=12"], MODEL, {"text": "12", "maybe": "12"}),
+        (["maybe=null", "either=null", "either2=null"], MODEL, {"maybe": None, "either": None, "either2": None}),
+        (
+            ["many=[1]", 'any={"a": 1}', "level=2", "text="],
+            MODEL,
+            {"many": [1], "any": {"a": 1}, "level": 2, "text": ""},
+        ),
+        (['{"n": 1}'], MODEL, {"n": 1}),
+        (["as you like"], {"type": "object", "properties": {}}, {"response": "as you like"}),
+        (["response=x"], {"type": "object", "properties": {}}, {"response": "x"}),
+        (["a=1", "b=x"], None, {"a": 1, "b": "x"}),
+        (["[1]"], None, [1]),
+    ],
+)
+def test_typed_answers_are_read_by_the_schema(typed: list[str], schema: Any, expected: Any):
+    """A text stays a text where one may stand, whatever it looks like."""
+    value, fields = answers.answer_from(typed, schema)
+    assert (fields or value) == expected
+    assert type(fields or value) is type(expected)
+
+
+def test_one_value_is_one_word():
+    with pytest.raises(AnswerInvalid, match=r"takes one value \(text\): quote it"):
+        answers.answer_from(["two", "words"], TEXT)
+
+
+def test_a_command_for_each_kind_of_answer():
+    """Capitals stand where a value has to."""
+
+    def told(schema: Any) -> str:
+        return words.words_of(answers.command_for("r/1/1:2", schema, ["--store", "my runs.db"]))
+
+    begin, end = "python -m flownb answer r/1/1:2", "--store 'my runs.db'"
+    assert told(TEXT) == f"{begin} TEXT {end}"
+    assert told(None) == f"{begin} JSON {end}"
+    assert told({"enum": ["go on", "stop"]}) == f"{begin} 'go on' {end}"
+    assert told(MODEL) == f"{begin} n=NUMBER kind=a {end}"
+    assert told({"type": "object", "properties": {}}) == f"{begin} TEXT {end}"
+    assert answers.fields_of(MODEL)[:4] == [
+        "n: whole number", "text: text (may be left out)", "kind: a | b", "maybe: text | null (if left out: null)",
+    ]  # fmt: skip
+
+
+# Cancelling.
+
+
+@pytest.mark.parametrize("run_id", ["asks-1", "slow", "family"])
+def test_a_run_that_nobody_drives_is_cancelled_without_its_code(folder: Path, flownb: Cli, run_id: str):
+    """R5.13: also while it has steps in flight, cancel handlers and children."""
+    code, out, err = flownb("cancel", run_id, "--reason", "enough")
+    assert (code, out, err) == (0, f"Run {run_id} is cancelled.\n", "")
+    assert "Cancelled" in (shown := flownb("show", run_id)[1]) and "enough" in shown
+    rows = json.loads(flownb("runs", "--json", "--children")[1])
+    mine = [row["status"] for row in rows if row["run"].partition("/")[0] == run_id]
+    assert set(mine) == {"cancelled"}
+    assert flownb("cancel", run_id)[0] == 0
+    assert flownb("answer", f"{run_id}:1", "decision=approve")[0] == 1
+
+
+def test_what_is_over_is_not_cancelled(folder: Path, flownb: Cli):
+    assert flownb("cancel", "quick") == (1, "Run quick is completed.\n", "")
+
+
+# Resuming.
+
+
+def test_a_run_goes_on_in_a_process_and_is_answered_from_another(folder: Path, flownb: Cli):
+    """R5.12: looked at, answered and not driven twice while another process drives it."""
+    with begun(folder, "-m", "flownb", "resume", "flows:Plain", "plain") as process:
+        wait_until(lambda: "renewed" in flownb("show", "plain")[1], 20)
+        assert f"driven by  process {process.pid}, whose lease was renewed" in flownb("show", "plain")[1]
+        assert f"process {process.pid}" == json.loads(flownb("runs", "--workflow", "Plain", "--json")[1])[0]["driver"]
+        assert flownb("doctor")[1].count(f"process {process.pid}: 1 run, lease for") == 1
+        assert flownb("answer", "plain:1", "no")[1] == f"Answered plain:1; process {process.pid} drives the run.\n"
+        out, err = process.communicate(timeout=30)
+    assert (process.returncode, out) == (0, "all well\n")
+    assert "Run plain of Plain goes on here." in err
+    assert "only asks: Shall it fail?\n  python -m flownb answer plain:1 true\n" in err
+
+
+def test_another_process_that_drives_it_is_told(folder: Path, flownb: Cli):
+    with begun(folder, "-m", "flownb", "resume", "flows:Slow", "slow") as process:
+        wait_until(lambda: "renewed" in flownb("show", "slow")[1], 20)
+        code, _, err = ran(folder, "-m", "flownb", "resume", "flows:Slow", "slow")
+        assert (code, err.count("\n")) == (1, 1)
+        assert f"is driven by process {process.pid}" in err
+        assert flownb("cancel", "slow", "--reason", "from outside") == (0, "Run slow is cancelled.\n", "")
+        _, err = process.communicate(timeout=30)
+    assert process.returncode == 1
+    assert "from outside" in err and "Traceback" not in err
+
+
+def test_ctrl_c_suspends_a_run_and_says_how_to_go_on(folder: Path, flownb: Cli):
+    with begun(folder, "-m", "flownb", "resume", "flows:Slow", "slow") as process:
+        wait_until(lambda: "renewed" in flownb("show", "slow")[1], 20)
+        process.send_signal(signal.SIGINT)
+        _, err = process.communicate(timeout=30)
+    assert process.returncode == 130
+    assert "Traceback" not in err
+    told = err.strip().splitlines()[-1]
+    assert told.startswith("Run slow is suspended. Go on with it: python -m flownb resume flows:Slow slow")
+    assert "Run slow of Slow: suspended\n" in flownb("show", "slow")[1]
+    assert ran(folder, *shlex.split(told.partition(": ")[2])[1:], SLOW_S="0")[1] == "slept\n"
+
+
+def test_a_run_that_fails_is_one_line(folder: Path, flownb: Cli):
+    flownb("answer", "plain:1", "true")
+    code, out, err = ran(folder, "-m", "flownb", "resume", "flows:Plain")
+    assert (code, out) == (1, "")
+    assert err.splitlines()[-1].startswith("flownb: Run 'plain': Failed at tick ")
+    assert "ValueError: as you wish so be it" in err and "Traceback" not in err
+    shown = flownb("show", "plain")[1]
+    assert "Traceback:\n" in shown and "raise ValueError" in shown
+    assert json.loads(flownb("show", "plain", "--json")[1])["failure"]["step"] == "only"
+    _, _, err = flownb("resume", "flows:Quick", "quick", "--store", "nowhere.db")
+    assert "There is no store 'nowhere.db'" in err
+
+
+@pytest.mark.parametrize(
+    ("place", "said"),
+    [
+        ("nothing:flow", "There is no module 'nothing', neither in"),
+        ("broken:flow", "Module 'broken' cannot be imported: ZeroDivisionError: division by zero ("),
+        ("many", "Module 'many' has 2 workflows: say which, many:one"),
+        ("many:ome", "Module 'many' has no 'ome'. Did you mean 'one'?"),
+        ("many:number", "many:number is no workflow, but 1."),
+        ("many:Needs", "many:Needs cannot be made without arguments"),
+    ],
+)
+def test_what_cannot_be_resumed_is_told(folder: Path, flownb: Cli, place: str, said: str):
+    Path("broken.py").write_text("1 / 0\n", "utf-8")
+    Path("many.py").write_text(MANY, "utf-8")
+    try:
+        code, out, err = flownb("resume", place)
+    finally:
+        for name in ("many", "broken"):
+            sys.modules.pop(name, None)
+    assert (code, out, err.count("\n")) == (1, "", 1)
+    assert said in err and "Traceback" not in err
+
+
+MANY = """
+from flownb import StartEvent, StopEvent, Workflow, step
+number = 1
+class Only(Workflow):
+    @step
+    async def only(self, ev: StartEvent) -> StopEvent:
+        return StopEvent()
+class Needs(Only):
+    def __init__(self, host: str) -> None:
+        super().__init__()
+one, two = Only("the first"), Only("the second")
+launcher = one.with_options(timeout=5)
+"""
+
+
+def test_workflows_are_found_by_variable_class_and_name(folder: Path):
+    Path("many.py").write_text(MANY, "utf-8")
+    sys.path.insert(0, str(folder))
+    try:
+        many: Any = __import__("many")
+        assert resuming.workflow_at("many:one") is resuming.workflow_at("many:the first") is many.one
+        assert resuming.workflow_at("many:launcher") is many.launcher
+        assert type(resuming.workflow_at("many:Only")) is many.Only
+        with pytest.raises(WorkflowConfigurationError):
+            resuming.workflow_at("many:Needs")
+    finally:
+        sys.modules.pop("many", None)
+
+
+def test_a_run_of_a_notebook_is_resumed_there(folder: Path, flownb: Cli):
+    """R1.37: its events are classes of `__main__`, which nobody can import."""
+    Path("script.py").write_text(FLOWS + SCRIPT + KILLED, "utf-8")
+    in_process(folder, "script.py")
+    assert "in its notebook or script: flow.resume('nb')" in flownb("show", "nb")[1]
+    code, _, err = ran(folder, "-m", "flownb", "resume", "flows:Plain", "nb")
+    assert code == 1
+    assert "was started in a notebook or by `python script.py`" in err
+
+
+def asked_in_terminal(store: Store, *typed: str) -> tuple[Any, list[str]]:
+    """A run of `Asks` whose question is put to somebody who types these lines, and then leaves."""
+    run = Asks().with_options(store=store, on_interrupt="detach").run()
+    wait_until(lambda: bool(run.requests))
+    lines, said = iter(typed), list[str]()
+
+    def ask(prompt: str) -> str:
+        said.append(prompt)
+        try:
+            return next(lines)
+        except StopIteration:
+            raise EOFError from None
+
+    if len(typed) == 1 and typed[0] == "":
+        threading.Timer(0.5, lambda: run.answer(ok=True)).start()
+    resuming.wait(run, said.append, ask, [])
+    return run, said
+
+
+@pytest.mark.parametrize("typed", [["yes"], ["perhaps", "true"]])
+def test_a_terminal_is_asked(tmp_path: Path, typed: list[str]):
+    """A wrong answer is asked for again."""
+    with closing(Store(tmp_path / "runs.db")) as store:
+        run, said = asked_in_terminal(store, *typed)
+        assert run.status == "completed"
+        assert said.count("  ok (true | false): ") == len(typed)
+        assert sum("does not fit" in line for line in said) == len(typed) - 1
+
+
+def test_a_question_may_be_left_open_in_a_terminal(tmp_path: Path):
+    """Then it is told how to answer it, and the run waits."""
+    with closing(Store(tmp_path / "runs.db")) as store:
+        run, said = asked_in_terminal(store, "")
+        assert run.status == "completed"
+        assert any(line.strip() == f"python -m flownb answer {run.run_id}:1 ok=true" for line in said)
+
+
+# Files, and the doctor.
+
+
+def test_a_run_goes_to_another_store_as_a_file(folder: Path, flownb: Cli):
+    """R7.12: shown there as imported, and never driven."""
+    code, out, _ = flownb("export", "family", ".")
+    assert (code, out) == (0, "family.flownb.zip: python -m flownb import family.flownb.zip reads it elsewhere.\n")
+    there = ["--store", "there.db"]
+    assert flownb("import", "family.flownb.zip", *there)[1].startswith("Run family is imported, to be looked at")
+    assert flownb("import", "family.flownb.zip", *there)[1].startswith("Run family is there already")
+    assert "running (imported)" in flownb("runs", *there)[1]
+    out = flownb("show", "family", *there)[1]
+    assert "nobody, ever: it was imported" in out and "family/1/1  Slow  running (imported)" in out
+    assert "To go on" not in out
+    code, _, err = flownb("cancel", "family", *there)
+    assert (code, err.count("\n")) == (1, 1) and "was imported" in err
+    assert flownb("import", "nothing.zip", *there)[::2] == (1, "flownb: There is no file 'nothing.zip'.\n")
+    assert flownb("import", "family.flownb.zip")[1].startswith("Run family is there already")
+    assert flownb("export", "nobody", "x.zip")[0] == 1
+
+
+def test_the_doctor_tells_of_the_store(folder: Path, flownb: Cli):
+    code, out, err = flownb("doctor", "--check")
+    assert (code, err) == (0, "")
+    for said in ("flownb ", "SQLite ", "psycopg ", "ipykernel ", "Graphviz ", "runs          6 (1 completed, ",
+                 "1 child", "WAL (write-ahead log), format 2", "Nobody drives family/1/1, slow", "all can be read"):  # fmt: skip
+        assert said in out
+    found = json.loads(flownb("doctor", "--json")[1])
+    assert found["is_well"] and found["store"]["drivers"] == [] and not found["store"]["checked"]
+    spoil(4)
+    assert flownb("doctor")[0] == 0
+    code, out, _ = flownb("doctor", "--check")
+    assert code == 1 and "damaged       asks-1: Tick 4 of run 'asks-1' cannot be read" in out
+
+
+def test_the_doctor_removes_files_that_no_run_names(folder: Path, flownb: Cli):
+    """What a run, an inbox or a question names stays, and what is younger than an hour."""
+    with closing(Store(".flownb/runs.db")) as store:
+        assert store.artifacts is not None
+        flow: Workflow[Any] = Asks()
+        run = flow.with_options(store=store).run(run_id="large", text="x" * 100_000)
+        wait_until(lambda: run.status == "waiting")
+        names = {*store.artifacts}
+        old, young = store.artifacts.put(b"old"), store.artifacts.put(b"young")
+        for name in (*names, old):
+            os.utime(store.artifacts.folder / name[:2] / name[2:], (1, 1))
+        run.suspend(0).result(10)
+        assert names
+        out = flownb("doctor")[1]
+        assert f"{len(names) + 2} files" in out and "2 (8 bytes) are named by no run: --collect removes them." in out
+        assert "1 file removed (3 bytes)" in flownb("doctor", "--collect")[1]
+        assert {*store.artifacts} == {*names, young}
+
+
+def test_the_doctor_works_without_a_store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, flownb: Cli):
+    monkeypatch.chdir(tmp_path)
+    code, out, _ = flownb("doctor")
+    assert code == 0 and "Store: There is no store in this folder" in out
+    (tmp_path / "other.db").write_text("this is no database, and long enough to be looked at" * 9)
+    code, out, _ = flownb("doctor", "--store", "other.db")
+    assert code == 1 and "cannot be used: file is not a database" in out
+    assert not (tmp_path / ".flownb").exists()
+
+
+def test_a_store_in_postgresql(new_url: Callable[[], str], flownb: Cli, monkeypatch: pytest.MonkeyPatch):
+    """The same commands; the place is never told with its password."""
+    url = new_url()
+    with closing(Store(url)) as store:
+        run = Asks().with_options(store=store).run(run_id="pg")
+        wait_until(lambda: bool(store.requests()))
+        monkeypatch.setenv("FLOWNB_STORE", url)
+        assert "waiting" in flownb("runs")[1]
+        assert "PostgreSQL, format 2" in flownb("doctor", "--check")[1]
+        assert "python -m flownb answer pg:1 ok=true --store 'postgresql://" in flownb("requests", "--store", url)[1]
+        assert flownb("answer", "pg:1", "ok=true")[0] == 0
+        run.result(20)
+
+
+# The command line itself.
+
+
+def test_a_missing_store_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, flownb: Cli):
+    """Looking makes none."""
+    monkeypatch.chdir(tmp_path)
+    for argv in (["runs"], ["show", "x"], ["requests"], ["answer", "x:1", "1"], ["cancel", "x"], ["export", "x", "y"]):
+        code, out, err = flownb(*argv)
+        assert (code, out, err.count("\n")) == (1, "", 1)
+        assert "There is no store in this folder (.flownb/runs.db" in err
+    monkeypatch.setenv("FLOWNB_STORE", "other.db")
+    assert flownb("runs")[2] == "flownb: There is no store 'other.db' (FLOWNB_STORE).\n"
+    assert "gone with its process" in flownb("runs", "--store", ":memory:")[2]
+    assert [*tmp_path.iterdir()] == []
+
+
+def test_the_store_may_stand_before_and_behind_the_command(folder: Path, flownb: Cli):
+    shutil.move(".flownb/runs.db", "mine.db")
+    assert flownb("--store", "mine.db", "runs") == flownb("runs", "--store", "mine.db")
+    assert flownb("runs", "--store", "mine.db")[0] == 0
+
+
+@pytest.mark.parametrize(
+    "argv", [[], ["nonsense"], ["show"], ["answer", "x:1"], ["runs", "--limit", "many"], ["--what"]]
+)
+def test_a_wrong_command_exits_with_2(flownb: Cli, argv: list[str]):
+    code, out, err = flownb(*argv)
+    assert (code, out) == (2, "")
+    assert err.startswith("usage: python -m flownb")
+
+
+@pytest.mark.parametrize("command", ["", *COMMANDS])
+def test_help_is_there_for_every_command(flownb: Cli, command: str):
+    code, out, _ = flownb(*command.split(), "--help")
+    assert code == 0
+    assert "--store" in out
+    if not command:
+        assert all(f"    {name} " in out for name in COMMANDS)
+        assert "python -m flownb answer 7f3a:1 decision=approve" in out and "130 after Ctrl-C" in out
+
+
+def test_a_closed_pipe_is_no_error_in_words(folder: Path):
+    """`python -m flownb runs | head`."""
+    reader, writer = os.pipe()
+    os.close(reader)
+    try:
+        shown = subprocess.run(
+            [sys.executable, "-m", "flownb", "show", "asks-1"],
+            cwd=folder, env=environment(), stdout=writer, stderr=subprocess.PIPE, timeout=60, check=False,
+        )  # fmt: skip
+    finally:
+        os.close(writer)
+    assert (shown.returncode, shown.stderr) == (1, b"")
+
+
+def test_texts_of_others_cannot_steer_a_terminal():
+    """Control characters are shown as such."""
+    assert words.clean("a\x1b[31mred\r\nb\x07\u202e") == "a\\x1b[31mred b\\x07\\u202e"
+    assert words.value_of(UnknownEvent("m:Row", 1, {"text": "\x1b]0;"}, "")) == "Row(text='\\x1b]0;')"
+
+
+def test_secrets_are_hidden_whatever_form_they_have():
+    stored = {"key": {"$sealed": "abc", "type": "SecretStr"}, "in": [{"$secret": "SecretStr", "text": "", "id": "1"}]}
+    assert words.plain(UnknownEvent("m:Row", 1, stored, "")) == {"key": "**********", "in": ["**********"]}
+    from pydantic import SecretStr
+
+    assert json.loads(words.as_json(words.plain({"key": SecretStr("abc")}))) == {"key": "**********"}
+
+
+@pytest.fixture(autouse=True)
+def no_store_in_options(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.delenv("FLOWNB_STORE", raising=False)
+    yield
+
+
+def test_spans_and_sizes_are_told_as_people_do():
+    assert [words.span(s) for s in (-1, 5.4, 119, 600, 7300, 3e5)] == ["0 s", "5 s", "119 s", "10 min", "2 h", "3 days"]
+    assert [words.size(n) for n in (12, 1500, 2_500_000, 7 * 10**9)] == ["12 bytes", "1.5 KB", "2.5 MB", "7.0 GB"]
+    assert abs(time.mktime(time.strptime(words.clock(1e9), "%Y-%m-%d %H:%M:%S")) - 1e9) < 1
