@@ -33,7 +33,7 @@ from flownb.events import Event, HumanResponseEvent, OutcomeUnknown, Question, a
 from flownb.runtime.questions import Accepted
 from flownb.runtime.results import out_of, shown, value_out
 from flownb.runtime.runner import Runner
-from flownb.runtime.stored import accept
+from flownb.runtime.stored import accept, waits_still
 from flownb.schemas import WORDS, schema_of, type_of
 from flownb.store.marks import UnknownEvent
 
@@ -272,7 +272,9 @@ def why_closed(runner: Runner, number: int) -> str:
         return "it is just being closed"
     if number not in runner.state.requests or runner.ended:
         return questions.closed.get(number) or _state_of(runner)
-    if runner.suspended and runner.stored is None:  # in a store the answer waits until somebody drives it (R4.62)
+    if (
+        runner.suspended and runner.stored is None and not waits_still(runner)
+    ):  # in a store the answer waits until somebody drives it (R4.62)
         return f"nobody drives the run: {runner.suspended}"
     return ""
 

@@ -8,18 +8,16 @@ A bare `list[Offer]` waits for every branch. `Collect(Take(3))` says the same as
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from flownb.errors import WorkflowConfigurationError
 
 
-@dataclass(frozen=True)
-class All:
+class All(Struct, frozen=True):
     """Fire when every branch is finished, as without any word."""
 
 
-@dataclass(frozen=True)
-class Take:
+class Take(Struct, frozen=True):
     """Fire at the n-th arrival; with fewer, if every branch is finished before.
 
     Args:
@@ -39,8 +37,7 @@ class Take:
             raise WorkflowConfigurationError(f"Take({self.n!r}): give a whole number above 0.")
 
 
-@dataclass(frozen=True)
-class Collect:
+class Collect(Struct, frozen=True):
     """Another spelling: `Annotated[list[Offer], Collect(Take(1))]`."""
 
     #: `All()` or `Take(n)`.

@@ -64,6 +64,9 @@ class Settings(Struct, frozen=True):
     clock: Clock | None = None
     #: Called with each question that opens.
     on_request: Callable[..., Any] | None = None
+    #: Seconds after which a run of which nothing runs gives back its coroutines and its lease; they run again from
+    #: their top when something comes.
+    unload_after: float | None = None
 
 
 #: Those of most runs.
@@ -194,6 +197,7 @@ def equip(runner: Runner, workflow: Workflow[Any] | None, settings: Settings, st
     has can be looked at."""
     if store is not None and runner.stored is None:
         runner.stored = Stored(store._committer, readmitted, schema_in, notebook())
+    runner.unload_after = settings.unload_after
     if settings.executors:
         runner.executors = settings.executors
     if (settings.answers or settings.input_handler) and (settings.answers_if == "always" or is_headless()):

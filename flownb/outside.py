@@ -31,14 +31,14 @@ from flownb.runtime.copying import copied
 from flownb.runtime.pending import Pending
 from flownb.runtime.results import out_of
 from flownb.runtime.runner import Runner
-from flownb.runtime.stored import accept, pass_on, refuse_changes
+from flownb.runtime.stored import accept, pass_on, refuse_changes, waits_still
 from flownb.sending import check_target
 from flownb.starting import resting
 
 
 def send(runner: Runner, ev: Event, step: str | None, key: str | None) -> Pending[None]:
     """Send an event from outside; see `Run.send_event`."""
-    if runner.ended or (runner.suspended and runner.stored is None):
+    if runner.ended or (runner.suspended and runner.stored is None and not waits_still(runner)):
         raise WorkflowDone(
             f"Run {runner.run_id!r} is {runner.state.status if runner.ended else 'suspended'}; it takes no more events."
         )
@@ -55,7 +55,7 @@ def send(runner: Runner, ev: Event, step: str | None, key: str | None) -> Pendin
     now = runner.clock.now()
     out = runner.checked(out_of(copied(ev), runner.definition, now))
     tick = EventArrived(now, out, step, key or "", options.user)
-    if runner.suspended:  # it lies in the store until the run's driver takes it
+    if runner.suspended and runner.stored is not None:  # it lies in the store until the run's driver takes it
         accept(runner, tick, key=key or "")
         return over("the event's admission")
     handle: Pending[None] = Pending("the event's admission", runner.host.loop)

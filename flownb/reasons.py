@@ -13,6 +13,8 @@ from flownb.errors import WorkflowError
 from flownb.moment import deliveries, failure_of, waits_of
 from flownb.runtime.gatekeeper import standing_still
 from flownb.runtime.runner import Runner
+from flownb.runtime.stored import waits_still
+from flownb.store import drivers
 
 #: Events that are named of each step, waits that are named of a run; the rest is counted.
 _NAMED = 8
@@ -31,6 +33,8 @@ class Reason(str):
 
 def why(runner: Runner) -> Reason:
     """The reason of the present moment (R5.39)."""
+    if runner.suspended and waits_still(runner):
+        return Reason(f"{reason_of(runner.state, runner.clock.now(), 0, runner.ticks)} {_where(runner)}")
     if runner.suspended:
         by = _by(runner.state)
         because = "" if runner.suspended == f"suspended{by}" else f": {runner.suspended.rstrip('.')}"
@@ -54,6 +58,21 @@ def why(runner: Runner) -> Reason:
             if child.suspended or child.state.status == "waiting"
         ]
     return Reason(" ".join(said))
+
+
+def _where(runner: Runner) -> str:
+    """Who drives a run that this process does not drive just now."""
+    stored = runner.stored
+    if stored is None or not stored.is_viewer:  # unloaded
+        return f"{runner.suspended[0].upper()}{runner.suspended[1:]}."
+    if stored.damage:
+        return stored.damage
+    if stored.is_imported:
+        return "It was imported, to be looked at."
+    driver = stored.committer.journal.holder(runner.run_id).driver
+    if driver and not drivers.is_gone(driver):
+        return f"It is looked at here; {drivers.describe(driver)} drives it."
+    return f"It is looked at here, and nobody drives it: flow.resume({runner.run_id!r}) does."
 
 
 def is_outdated(runner: Runner) -> bool:

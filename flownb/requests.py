@@ -130,6 +130,9 @@ class Request(Generic[Q]):
                 is_first = accept(runner, tick, key=f"answer:{n}", request=n)
             except RequestClosed:
                 is_first = False
+            except BaseException:  # the store cannot be used now, say
+                runner.questions.disposing.discard(n)
+                raise
         if is_first:
             return ""
         runner.questions.disposing.discard(n)

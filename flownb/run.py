@@ -36,7 +36,7 @@ from flownb.runtime.copying import copied
 from flownb.runtime.pending import Pending
 from flownb.runtime.results import shown
 from flownb.runtime.runner import Runner
-from flownb.runtime.stored import is_viewed, pass_on
+from flownb.runtime.stored import pass_on, waits_still
 from flownb.sending import name_of
 from flownb.state import DictState
 from flownb.stream import StreamItem, read
@@ -118,7 +118,7 @@ class Run(Awaitable[R], Generic[R]):
     def status(self) -> str:
         """running, waiting, paused, blocked, suspended, completed, failed or cancelled."""
         self._runner.notice_loss()
-        if self._runner.suspended and not is_viewed(self._runner):
+        if self._runner.suspended and not waits_still(self._runner):
             return "suspended"
         if self._runner.blocked:
             return "blocked"

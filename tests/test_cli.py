@@ -16,6 +16,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
+from pydantic import SecretStr
 
 from flownb import Store, Workflow
 from flownb.cli import answers, resuming, words
@@ -111,7 +113,7 @@ print(runs["asks-1"].requests[0].token)
 """
 SCRIPT = """
 import time
-run = Plain().with_options(store=".flownb/runs.db").run(run_id="nb")
+run = approvals.with_options(store=".flownb/runs.db").run(run_id="nb")
 while run.status != "waiting":
     time.sleep(0.02)
 """
@@ -266,11 +268,10 @@ def test_a_run_that_is_not_there_is_told_with_the_near_ones(folder: Path, flownb
     assert "There is no run 'ask-1'" in err and "Did you mean 'asks-1'?" in err
     assert flownb("show", "x")[2].count("\n") == 1
     with closing(Store(".flownb/runs.db")) as store:
-        store.journal.append([])
-        copied = [(store.journal.row("quick"), store.journal.raw("quick"))]
-        from msgspec.structs import replace
-
-        store.journal.restore([(replace(row, run_id="quicker", driver="imported:"), raw) for row, raw in copied])  # type: ignore[type-var]
+        row = store.journal.row("quick")
+        assert row is not None
+        copied = replace(row, run_id="quicker", driver="imported:")
+        store.journal.restore([(copied, store.journal.raw("quick"))])
     assert "Several runs begin with 'quic': " in flownb("show", "quic")[2]
     assert flownb("show", "quick")[0] == 0
 
@@ -575,7 +576,7 @@ def test_a_run_of_a_notebook_is_resumed_there(folder: Path, flownb: Cli):
     Path("script.py").write_text(FLOWS + SCRIPT + KILLED, "utf-8")
     in_process(folder, "script.py")
     assert "in its notebook or script: flow.resume('nb')" in flownb("show", "nb")[1]
-    code, _, err = ran(folder, "-m", "flownb", "resume", "flows:Plain", "nb")
+    code, _, err = ran(folder, "-m", "flownb", "resume", "flows:approvals", "nb")
     assert code == 1
     assert "was started in a notebook or by `python script.py`" in err
 
@@ -641,8 +642,10 @@ def test_a_run_goes_to_another_store_as_a_file(folder: Path, flownb: Cli):
 def test_the_doctor_tells_of_the_store(folder: Path, flownb: Cli):
     code, out, err = flownb("doctor", "--check")
     assert (code, err) == (0, "")
-    for said in ("flownb ", "SQLite ", "psycopg ", "ipykernel ", "Graphviz ", "runs          6 (1 completed, ",
-                 "1 child", "WAL (write-ahead log), format 2", "Nobody drives family/1/1, slow", "all can be read"):  # fmt: skip
+    for said in (
+        *("flownb ", "SQLite ", "psycopg ", "ipykernel ", "Graphviz ", "runs          6 (1 completed, ", "1 child"),
+        *("WAL (write-ahead log), format 2", "Nobody drives family, family/1/1, slow: python -m ", "all can be read"),
+    ):
         assert said in out
     found = json.loads(flownb("doctor", "--json")[1])
     assert found["is_well"] and found["store"]["drivers"] == [] and not found["store"]["checked"]
@@ -759,8 +762,6 @@ def test_texts_of_others_cannot_steer_a_terminal():
 def test_secrets_are_hidden_whatever_form_they_have():
     stored = {"key": {"$sealed": "abc", "type": "SecretStr"}, "in": [{"$secret": "SecretStr", "text": "", "id": "1"}]}
     assert words.plain(UnknownEvent("m:Row", 1, stored, "")) == {"key": "**********", "in": ["**********"]}
-    from pydantic import SecretStr
-
     assert json.loads(words.as_json(words.plain({"key": SecretStr("abc")}))) == {"key": "**********"}
 
 

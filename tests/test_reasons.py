@@ -179,9 +179,9 @@ def test_a_run_that_took_too_long_says_so():
 
 def test_a_suspended_run_says_why():
     """R5.53: and that nothing but a resume moves it."""
-    run = Forever().run(run_id="rests")
+    run = Forever().run(run_id="rests-here")
     run.suspend(drain=0).result(20)
-    assert run.why() == "Suspended. Only flow.resume('rests') moves it."
+    assert run.why() == "Suspended. Only flow.resume('rests-here') moves it."
 
 
 def test_a_run_says_its_reason_as_text():

@@ -867,10 +867,10 @@ def test_a_resume_takes_a_suspension_back_that_still_drains():
 
     async def main() -> None:
         flow = Gated()
-        run = flow.run(run_id="drains")
+        run = flow.run(run_id="drains-still")
         await flow.begun.wait()
         suspension = run.suspend(drain=60)
-        again = flow.resume("drains")
+        again = flow.resume("drains-still")
         flow.go.set()
         assert await asyncio.wait_for(again, 20) == "done"
         await asyncio.wait_for(suspension, 20)
@@ -1147,14 +1147,14 @@ def test_a_snapshot_finds_its_workflow_by_itself():
 
 
 def test_a_retry_delay_survives_a_snapshot():
-    """R6.31, R3.28: the attempt waits as long as it had to."""
+    """R6.31, R3.28: the attempt waits as long as it had to; of the error before it the words are left."""
     flow = Workflow[Any]("retries")
 
     @flow.step(retry_policy=retry_policy(wait=wait_fixed(30), stop=stop_after_attempt(3)))
     async def work(ev: Begin, ctx: Context) -> StopEvent:
         if ctx.attempt < 2:
             raise ValueError("not yet")
-        return StopEvent(result=ctx.attempt)
+        return StopEvent(result=(ctx.attempt, repr(ctx.retry_info().last_exception)))
 
     async def main() -> None:
         clock = ManualClock(1_000.0)
@@ -1166,6 +1166,7 @@ def test_a_retry_delay_survives_a_snapshot():
         await until(lambda: again._runner.state.seq > 0)
         assert [t.due_at for t in again._runner.state.timers.values()] == [1_040.0]
         clock.advance(31)
-        assert (await run, await again) == (2, 2)
+        assert await run == (2, "ValueError('not yet')")
+        assert await again == (2, "StepFailure('ValueError: not yet')")
 
     asyncio.run(main())

@@ -13,6 +13,7 @@ from flownb.errors import (
     MailboxFull,
     NobodyToAnswer,
     RunConflict,
+    StepFailure,
     WorkflowCancelledByUser,
     WorkflowConfigurationError,
     WorkflowDone,
@@ -714,6 +715,24 @@ def test_an_id_that_a_store_has_already_is_the_same_run(tmp_path: Any):
         flow.run(run_id="a", n=7)
 
 
+def test_a_failure_in_another_process_is_told_in_words(tmp_path: Any):
+    """R3.42: the exception itself is not here; its class, its text and its traceback are."""
+
+    def boom(ev: Begin) -> StopEvent:
+        raise ValueError("x")
+
+    flow = flow_of(boom).with_options(store=tmp_path / "runs.db")
+    with pytest.raises(ValueError, match="x"):
+        flow.run(run_id="broke").result(20)
+    import flownb.runs as runs
+    import flownb.starting as starting
+
+    starting.known.clear()  # as in another process
+    runs._open.clear()
+    with pytest.raises(StepFailure, match=r"^ValueError: x\nTraceback"):
+        flow.run(run_id="broke").result(20)
+
+
 # -- looking
 
 
@@ -756,8 +775,11 @@ def test_on_nobody_there_says_what_is_asked(monkeypatch: pytest.MonkeyPatch):
 
 @pytest.mark.parametrize("way", ["await", "result"])
 @pytest.mark.parametrize("stands", ["asks", "is suspended"])
-def test_a_script_is_told_once_what_it_waits_for(way: str, stands: str, capfd: pytest.CaptureFixture[str]):
+def test_a_script_is_told_once_what_it_waits_for(
+    way: str, stands: str, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+):
     """R4.68."""
+    monkeypatch.setattr("flownb.awaiting.PATIENCE_S", 0.05)
     run = Asks().with_options(host="thread").run()
     wait_until(lambda: run.status == "waiting")
     if stands == "is suspended":
@@ -765,13 +787,13 @@ def test_a_script_is_told_once_what_it_waits_for(way: str, stands: str, capfd: p
 
     async def main() -> None:
         with pytest.raises(TimeoutError):
-            await asyncio.wait_for(run, 2.5)
+            await asyncio.wait_for(run, 1.5)
 
     if way == "await":
         asyncio.run(main())
     else:
         with pytest.raises(TimeoutError):
-            run.result(2.5)
+            run.result(1.5)
     said = capfd.readouterr().err
     assert said.count(f"flownb: run {run.run_id!r}: ") == 1
     assert ("ask asks Approve (request 1)" if stands == "asks" else "Only flow.resume(") in said

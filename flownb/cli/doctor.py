@@ -103,7 +103,7 @@ def store_facts(store: Store, *, check: bool, collect: bool) -> Facts:
         {"driver": describe(driver), "runs": len(leases), "lease_left_s": round(max(leases) - time.time(), 1)}
         for driver, leases in drivers.items()
     ]
-    found["not_driven"] = lost
+    found["not_driven"] = sorted(lost)
     found["inbox"] = sum(1 for _ in _inbox(store))
     damaged = {row.run_id: "its journal cannot be read" for row in rows if row.status == "damaged"}
     if check:

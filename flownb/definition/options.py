@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from numbers import Real
 from typing import Any, Literal
 
 from msgspec import Struct
@@ -87,9 +86,17 @@ def amount_fault(name: str, value: Any, unit: str) -> str:
     """What is wrong with an amount above 0, None for no limit; "" if it is right."""
     if value is None:
         return ""
-    if type(value) is not bool and isinstance(value, Real) and 0 < float(value) < math.inf:
+    if type(value) is not bool and _is_number(value) and 0 < float(value) < math.inf:
         return ""
     return f"{name} is {value!r}; give {unit}, a number above 0, or None for no limit."
+
+
+def _is_number(value: Any) -> bool:
+    if isinstance(value, (int, float)):
+        return True
+    from numbers import Real  # few give another one, and `import flownb` shall not pay for it
+
+    return isinstance(value, Real)
 
 
 def flag_fault(name: str, value: Any) -> str:

@@ -18,6 +18,7 @@ from flownb.core.values import Out
 from flownb.errors import JournalConflict, NotStorable, RunOwnedElsewhere, WorkflowRuntimeError
 from flownb.runtime.indexing import question_row, waits_after
 from flownb.runtime.questions import secret_of
+from flownb.runtime.stored import claim_again
 from flownb.store.drivers import driver_id
 from flownb.store.journal import Append, Journal, Waits
 
@@ -119,6 +120,8 @@ class Committer:
         self.journal.append([self._entry(runner) for runner in runners], durable=durable)
 
     def _entry(self, runner: Runner) -> Append:
+        if runner.stored is not None and runner.stored.is_released:
+            claim_again(runner)
         ticks, state, stored = runner.batch, runner.after, runner.stored
         opened, closed = waits_after(runner.seen, lambda request: self.row(runner, request))
         return Append(

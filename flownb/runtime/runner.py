@@ -69,6 +69,7 @@ from flownb.runtime.stored import (
     what_came,
     written,
 )
+from flownb.runtime.unloading import consider, wake
 from flownb.runtime.userstate import UserState
 from flownb.runtime.worker import Worker
 
@@ -204,6 +205,7 @@ class Runner:
         "ticks",
         "timers",
         "trace",
+        "unload_after",
         "unserializable",
         "unwritten",
         "watch",
@@ -302,6 +304,8 @@ class Runner:
         self.stopping: Any = None
         #: Why nobody drives it here any more; "" while all is well.
         self.suspended = ""
+        #: It is unloaded when nothing of it ran for so many seconds; None: never.
+        self.unload_after: float | None = None
         #: It is its turn to live; till then only its end is taken in.
         self.is_launched = False
         #: Its place in a store, if it is kept in one.
@@ -394,6 +398,8 @@ class Runner:
 
     def put(self, tick: AnyTick) -> None:
         """A tick arrived, on the loop's thread."""
+        if self.suspended:
+            wake(self)
         kind = type(tick)
         if kind in CONTROL_KINDS:
             self.control.append(tick)
@@ -632,6 +638,10 @@ class Runner:
             self.watch(self)
         if self.state.status == "waiting" and not self._inbox:
             self._inbox = None  # it may wait for months, and an empty one takes 760 bytes
+            if not self.workers and self.stored is not None:
+                release(self)  # nothing of it runs in this process (R5.11)
+        if self.unload_after is not None:
+            consider(self)
 
     def _act_on(self, entry: Seen, starts: list[c.StartStep]) -> None:
         before, tick, state, commands = entry
@@ -891,11 +901,13 @@ class Runner:
         if not self.suspended and not self.ended:
             self.suspended = "the process ends"
             self.put_down()
+            release(self)
 
     def notice_loss(self) -> None:
         """On any thread: if the host's loop is gone, so that nothing drives the run, say so (R5.5)."""
         if self.host.is_lost() and not self.suspended and not self.ended:
             self.suspended = LOST
+            release(self)
             self.error = EngineLost(f"Run {self.run_id!r}: {LOST}", run_id=self.run_id)
             self.put_down()
             self._end_badly(self.error)

@@ -20,6 +20,7 @@ from flownb.errors import (
     AnswerInvalid,
     EngineLost,
     JournalConflict,
+    JournalDamaged,
     LeaseLost,
     RunNotFound,
     RunReadOnly,
@@ -32,6 +33,8 @@ if TYPE_CHECKING:
     from flownb.runtime.commit import Committer
     from flownb.runtime.runner import Runner
 
+#: What `runner.suspended` says of a run that was unloaded.
+UNLOADED = "it is unloaded until something comes for it"
 #: A lease runs so many seconds, and is renewed three times in that.
 LEASE_S = 30.0
 #: While its own turn cannot be written, an inbox that could not be written is tried again after so many seconds.
@@ -55,6 +58,7 @@ class Stored:
         "entries",
         "epoch",
         "is_imported",
+        "is_released",
         "is_viewer",
         "notebook",
         "schema",
@@ -86,6 +90,8 @@ class Stored:
         self.damage = ""
         #: Another process drives the run, or nobody does and it is only looked at.
         self.is_viewer = False
+        #: It waits, and nothing of it runs here: anybody may claim it (R5.11).
+        self.is_released = False
         #: It came from another store as a file: nobody drives it, and nothing of it is changed.
         self.is_imported = False
 
@@ -108,7 +114,7 @@ def accept(runner: Runner, tick: AnyTick, *, key: str = "", request: int = 0) ->
         EngineLost: Nothing drives the run any more, and it is in no store.
     """
     stored = runner.stored
-    if stored is None or (not runner.suspended and not runner.before_seq):  # its start is on its way to the store
+    if stored is None or (not runner.suspended and _is_new(runner)):  # its start is on its way to the store
         runner.post(tick)
         return True
     kept = stored.committer.keep(runner, tick, key=key, request=request)
@@ -119,6 +125,11 @@ def accept(runner: Runner, tick: AnyTick, *, key: str = "", request: int = 0) ->
     except EngineLost:  # it lies in the store until somebody drives the run (R4.62)
         return True
     return True
+
+
+def _is_new(runner: Runner) -> bool:
+    """Whether nothing of a run is in the store yet; a fork begins with the ticks that it shares."""
+    return not runner.before_seq or bool(runner.unwritten)
 
 
 def pass_on(runner: Runner, tick: AnyTick) -> None:
@@ -134,6 +145,8 @@ def _take(runner: Runner, tick: AnyTick) -> None:
     stored = runner.stored
     assert stored is not None
     if runner.suspended or runner.ended or tick.entry in stored.entries:
+        if runner.suspended is UNLOADED:  # that takes all that lies there
+            runner.reopen()
         return
     if isinstance(tick, RequestAnswered):
         try:
@@ -158,16 +171,47 @@ def look(runners: Sequence[Runner]) -> None:
                 catch_up(runner)
             except Exception as error:
                 _cannot_read(runner, error)
-        elif not runner.suspended:
+        elif _went_on_elsewhere(runner):
+            become_viewer(runner, "another process went on with it")
+            catch_up(runner)
+        elif not runner.suspended or runner.suspended is UNLOADED:
             driven[runner.run_id] = runner
     if driven:
         look_into_inbox(driven)
 
 
+def _went_on_elsewhere(runner: Runner) -> bool:
+    """Whether a run that waits here without a lease was taken up by another process."""
+    stored = runner.stored
+    assert stored is not None
+    return stored.is_released and stored.committer.journal.last_seq(runner.run_id) > runner.before_seq
+
+
+def check_leases(runners: Sequence[Runner]) -> None:
+    """This process's lease was over for a while: who lost a run to another one stops at once (R5.9), the others go on
+    (R5.10); on the loop's thread."""
+    for runner in runners:
+        stored = runner.stored
+        if stored is None or stored.is_viewer or stored.is_released or runner.suspended or runner.ended:
+            continue
+        holder = stored.committer.journal.holder(runner.run_id)
+        if holder.epoch != stored.epoch and runner.before_seq:
+            become_viewer(runner, f"{describe(holder.driver)} drives it")
+
+
 def look_into_inbox(driven: Mapping[str, Runner]) -> None:
     """Take what others put into the inbox of runs of one store that this process drives; on the loop's thread."""
     journal = next(iter(driven.values())).stored.committer.journal  # type: ignore[union-attr]
-    for entry in journal.inbox(list(driven)):
+    try:
+        entries = journal.inbox(list(driven))
+    except JournalDamaged as error:
+        if len(driven) == 1:
+            _log.warning("what lies in the inbox of run %s cannot be read: %s", next(iter(driven)), error)
+            return
+        for run_id, runner in driven.items():  # one bad entry holds no other run back
+            look_into_inbox({run_id: runner})
+        return
+    for entry in entries:
         _take(driven[entry.run_id], replace(entry.tick, entry=entry.n))
 
 
@@ -209,7 +253,7 @@ def kept(runner: Runner, tick: AnyTick) -> AnyTick:
     lie there; on the loop's thread."""
     stored = runner.stored
     assert stored is not None
-    if tick.entry or not runner.before_seq or isinstance(tick, (TimerFired, QuietNoticed)):
+    if tick.entry or _is_new(runner) or isinstance(tick, (TimerFired, QuietNoticed)):
         return tick
     try:
         after = stored.committer.keep(runner, tick)
@@ -260,6 +304,11 @@ def is_viewed(runner: Runner) -> bool:
     return runner.stored is not None and runner.stored.is_viewer
 
 
+def waits_still(runner: Runner) -> bool:
+    """Whether a run that is not driven here just now is to its readers what its journal says."""
+    return is_viewed(runner) or runner.suspended is UNLOADED
+
+
 def claim(runner: Runner) -> str:
     """Take the lease, if nobody has it.
 
@@ -272,8 +321,19 @@ def claim(runner: Runner) -> str:
     found = committer.journal.claim(runner.run_id, committer.driver, LEASE_S, was_lost=is_gone)
     if not found.epoch:
         return describe(found.holder)
-    stored.epoch, stored.is_viewer = found.epoch, False
+    stored.epoch, stored.is_viewer, stored.is_released = found.epoch, False, False
     return ""
+
+
+def claim_again(runner: Runner) -> None:
+    """A run that waited without a lease goes on.
+
+    Raises:
+        LeaseLost: Another process drives it by now.
+    """
+    holder = claim(runner)
+    if holder:
+        raise LeaseLost(f"{holder} drives it", run_id=runner.run_id)
 
 
 def refuse_changes(runner: Runner) -> None:
@@ -289,8 +349,9 @@ def refuse_changes(runner: Runner) -> None:
 def release(runner: Runner) -> None:
     """Give the lease back: anybody may drive the run."""
     stored = runner.stored
-    if stored is None or stored.is_viewer:
+    if stored is None or stored.is_viewer or stored.is_released or not runner.before_seq:
         return
+    stored.is_released = True
     try:
         stored.committer.journal.release(stored.committer.driver, [runner.run_id])
     except Exception:  # it runs out by itself
@@ -359,6 +420,8 @@ def watch(runner: Runner) -> None:
     committer = runner.stored.committer
     if committer.watch is None:
         committer.watch = Watch(committer.journal, committer.driver)
+    if not runner.stored.is_viewer:
+        committer.watch.keep_lease()
     committer.watch.add(runner)
 
 

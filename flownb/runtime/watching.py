@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import atexit
 import logging
 import threading
 import time
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 from weakref import WeakSet
 
 from flownb.errors import EngineLost
-from flownb.runtime.stored import LEASE_S, look
+from flownb.runtime.stored import LEASE_S, check_leases, is_viewed, look
 
 if TYPE_CHECKING:
     from flownb.runtime.host import Host
@@ -33,6 +35,8 @@ class Watch:
         self._runners: WeakSet[Runner] = WeakSet()
         self._thread: threading.Thread | None = None
         self._version = -1
+        self._leased_at = float("-inf")
+        atexit.register(self._give_back)
         self._is_needed = threading.Event()
 
     def add(self, runner: Runner) -> None:
@@ -45,40 +49,59 @@ class Watch:
                 self._thread.start()
             self._is_needed.set()
 
+    def keep_lease(self) -> None:
+        """A run is about to be driven: the lease is there before its first tick is."""
+        if time.monotonic() > self._leased_at + LEASE_S / 2:
+            self._journal.renew(self._driver, LEASE_S)
+            self._leased_at = time.monotonic()
+
     def discard(self, runner: Runner) -> None:
         with self._lock:
             self._runners.discard(runner)
 
+    def _give_back(self) -> None:
+        """The process ends: another one need not wait until the lease is over."""
+        try:
+            self._journal.release(self._driver)
+        except Exception as error:  # it runs out by itself
+            _log.debug("the lease was not given back: %s", error)
+
     def _run(self) -> None:
-        renew_at = 0.0
         while True:
             with self._lock:
                 if not self._runners:
                     self._is_needed.clear()
             self._is_needed.wait()
             try:
-                if time.monotonic() >= renew_at:
-                    self._journal.renew(self._driver, LEASE_S)
-                    renew_at = time.monotonic() + LEASE_S / 3
+                if time.monotonic() > self._leased_at + LEASE_S / 3:
+                    had_one = self._leased_at > 0
+                    is_kept = self._journal.renew(self._driver, LEASE_S)
+                    self._leased_at = time.monotonic()
+                    if had_one and not is_kept:
+                        self._tell(check_leases)
                 now = self._journal.version()
                 with self._lock:
                     is_news, self._version = now != self._version, now
                 if is_news:
-                    self._tell()
+                    self._tell(look)
+                elif not self._journal.hears_ticks:
+                    self._tell(look, viewers=True)
             except Exception as error:
                 if getattr(self._journal, "_closed", False):
                     return
                 _log.debug("a look at the store failed: %s", error)  # it is tried again
             time.sleep(LOOK_S)
 
-    def _tell(self) -> None:
+    def _tell(self, what: Callable[[Sequence[Runner]], None], *, viewers: bool = False) -> None:
         with self._lock:
             by_host: dict[Host, list[Runner]] = {}
             for runner in self._runners:
+                if viewers and not is_viewed(runner):
+                    continue
                 by_host.setdefault(runner.host, []).append(runner)
         for host, runners in by_host.items():
             try:
-                host.call(look, runners)
+                host.call(what, runners)
             except EngineLost:
                 for runner in runners:
                     self.discard(runner)

@@ -147,6 +147,9 @@ class Journal(Protocol):
     All raise WorkflowRuntimeError where the store cannot be used just now: nothing was written then.
     """
 
+    #: `version` moves with every tick that another process appends, not only with what it lays into inboxes.
+    hears_ticks: bool
+
     @property
     def place(self) -> str:
         """Where it is, in words, for people; never with a password."""

@@ -67,6 +67,7 @@ class MemoryJournal:
         codec: For what goes to other stores and comes from there.
     """
 
+    hears_ticks = True
     place = ":memory:"
 
     def __init__(self, *, clock: Callable[[], float] = time.time, codec: Codec | None = None) -> None:

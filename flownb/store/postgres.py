@@ -79,6 +79,8 @@ class PostgresJournal(SqlJournal):
     _now_words = "extract(epoch FROM clock_timestamp())::float8"
     _is_taken = pg.UniqueViolation
 
+    hears_ticks = False
+
     def __init__(self, url: str, codec: Codec) -> None:
         super().__init__(codec)
         self._url, self.schema, self.place = _parts_of(url)

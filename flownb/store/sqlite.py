@@ -58,6 +58,8 @@ class SqliteJournal(SqlJournal):
     _now_words = "flownb_now()"
     _is_taken = sqlite3.IntegrityError
 
+    hears_ticks = True
+
     def __init__(
         self,
         path: str | Path,
