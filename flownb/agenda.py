@@ -92,17 +92,24 @@ def drive(store: Store, run_id: str, until: str) -> Pending[Run[Any]]:
     """
     if until not in ("quiet", "end"):
         raise WorkflowConfigurationError(f'drive(until={until!r}): there are "quiet" and "end".')
+    _refuse_driven(store, run_id)
     run = begin(store, run_id)
     runner = run._runner
-    if is_viewed(runner) and not runner.ended:
-        driver = describe(store.journal.holder(run_id).driver)
-        raise RunOwnedElsewhere(f"Run {run_id!r} is driven by {driver}.", run_id=run_id, driver=driver)
+    if is_viewed(runner) and not runner.ended:  # another process was faster just now
+        _refuse_driven(store, run_id)
     handle: Pending[Run[Any]] = Pending(f"run {run_id} to be {'quiet' if until == 'quiet' else 'over'}")
     is_there: Pending[Moment] = run.when(
         handle._what, lambda: until == "quiet" and runner.state.status == "waiting" and not runner.inbox
     )
     is_there.on_end(lambda: handle.resolve(run))
     return handle
+
+
+def _refuse_driven(store: Store, run_id: str) -> None:
+    """Raises RunOwnedElsewhere if another process drives a run."""
+    driver = store.journal.holder(run_id).driver
+    if driver != store._committer.driver and is_driven(store, run_id):
+        raise RunOwnedElsewhere(f"Run {run_id!r} is driven by {describe(driver)}.", run_id=run_id, driver=driver)
 
 
 def begin(store: Store, run_id: str) -> Run[Any]:

@@ -68,7 +68,7 @@ def _where(runner: Runner) -> str:
     if stored.damage:
         return stored.damage
     if stored.is_imported:
-        return "It was imported, to be looked at."
+        return f"{runner.suspended[0].upper()}{runner.suspended[1:].rstrip('.')}."
     driver = stored.committer.journal.holder(runner.run_id).driver
     if driver and not drivers.is_gone(driver):
         return f"It is looked at here; {drivers.describe(driver)} drives it."

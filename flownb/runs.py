@@ -15,6 +15,7 @@ from flownb.store.journal import Journal, RunRow, Wakeup
 
 if TYPE_CHECKING:
     from flownb.agenda import Suspension
+    from flownb.moment import Moment
     from flownb.openings import StoreRequests
     from flownb.run import Run
     from flownb.runtime.pending import Pending
@@ -110,6 +111,19 @@ class Store:
             JournalDamaged: One of them cannot be read; names it.
         """
         return list(self.journal.read(run_id, from_, to))
+
+    def at(self, run_id: str, seq: int) -> Moment:
+        """A run after one of its ticks, without reading all of its journal.
+
+        Raises:
+            RunNotFound: No such run.
+            IndexError: It has no such tick.
+            JournalDamaged: A tick that is needed cannot be read.
+        """
+        from flownb.moment import Moment
+        from flownb.runtime.checkpoints import moment_at
+
+        return Moment(*moment_at(self._committer, run_id, seq))
 
     def tail(self, run_id: str, n: int = 20) -> list[Any]:
         """The last ticks of a run, the oldest of them first.

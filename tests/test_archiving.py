@@ -105,7 +105,7 @@ def test_a_run_is_looked_at_elsewhere(
         ]
         assert made.rows.sum() == np.arange(50_000.0).sum()
     assert (there.due(2e9), list(there.requests()), there.resume_due(2e9)) == ([], [], [])
-    assert "it was imported, so it can be looked at and forked" in look.why()
+    assert look.why().endswith("It was imported, so it can be looked at and forked.")
     run.cancel().result(10)
 
 

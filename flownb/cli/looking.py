@@ -144,7 +144,7 @@ def _driver_words(sight: Sight) -> str:
         age = max(0.0, LEASE_S - (holder.lease_until - time.time()))
         return f"{describe(holder.driver)}, whose lease was renewed {span(age)} ago"
     if not holder.driver:
-        return "nobody"
+        return "nobody while it waits" if sight.row.status == "waiting" else "nobody"
     if is_gone(holder.driver):
         return f"nobody: {describe(holder.driver)} is gone"
     return f"nobody: the lease of {describe(holder.driver)} ended {ago(holder.lease_until)}"

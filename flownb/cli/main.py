@@ -118,7 +118,7 @@ def answer(args: Args) -> int:
         elif driver:
             print(f"Answered {run_id}:{number}; {driver} drives the run.")
         else:
-            print(f"Answered {run_id}:{number}. Nobody drives the run now: it takes the answer when it is resumed.")
+            print(f"Answered {run_id}:{number}. The run takes it where a process waits with it, or when it is resumed.")
     return 0
 
 

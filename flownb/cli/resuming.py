@@ -27,7 +27,7 @@ from flownb.launch import Launcher
 from flownb.requests import Request
 from flownb.run import Run
 from flownb.runs import Store
-from flownb.runtime.stored import is_viewed
+from flownb.runtime.stored import UNLOADED, is_viewed
 from flownb.store.drivers import describe, driver_id
 from flownb.workflow import Workflow
 
@@ -163,7 +163,7 @@ def wait(run: Run[Any], say: Say, ask: Callable[[str], str] | None, store_part: 
                     told.add(request.id)
                     if ask is None or not _put(request, say, ask):
                         _tell(request, say, store_part)
-            if run._runner.suspended and not run.is_done():
+            if run._runner.suspended not in ("", UNLOADED) and not run.is_done():
                 raise RunOwnedElsewhere(
                     f"Run {run.run_id!r} is not driven from here any more: {run._runner.suspended}."
                 )

@@ -16,6 +16,11 @@ from flownb.core.ticks import EventsSent, StepFinished, Tick
 WORK = 256
 
 
+def work_of(tick: Tick) -> int:
+    """How much a tick costs to fold: it, and the events in it."""
+    return 1 + (len(tick.outs) if isinstance(tick, (StepFinished, EventsSent)) else 0)
+
+
 class History:
     """The states of a run at every tick.
 
@@ -35,7 +40,7 @@ class History:
 
     def note(self, state: RunState, tick: Tick) -> None:
         """Tell of a tick as it is reduced, so that a live run never has to fold what it knew."""
-        self._work += 1 + (len(tick.outs) if isinstance(tick, (StepFinished, EventsSent)) else 0)
+        self._work += work_of(tick)
         if self._work >= WORK:
             self._keep(state)
 

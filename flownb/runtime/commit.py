@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from flownb.runtime.watching import Watch
     from flownb.store.artifacts import Artifacts
     from flownb.store.codec import Codec
+    from flownb.store.snapshots import SnapshotCodec
 
 #: What is acknowledged to the outside is flushed first (R1.12).
 _ACKNOWLEDGED = (RunStarted, RunForked, EventArrived, RequestAnswered)
@@ -76,6 +77,8 @@ class Committer:
         #: What keeps its leases and hears of other processes; made with the first run that needs it.
         self.watch: Watch | None = None
         self._secret: bytes | None = None
+        #: How states are written; made on first need.
+        self.snapshots: SnapshotCodec | None = None
 
     def commit(self, runners: list[Runner]) -> None:
         """Append what each runner admitted; a run whose append fails is put back as it was (R1.16).

@@ -26,6 +26,7 @@ from flownb.errors import (
     RunReadOnly,
     WorkflowRuntimeError,
 )
+from flownb.runtime.checkpoints import save_if_due
 from flownb.runtime.following import follow
 from flownb.store.drivers import describe, is_gone
 
@@ -62,6 +63,7 @@ class Stored:
         "is_viewer",
         "notebook",
         "schema",
+        "work",
     )
 
     def __init__(
@@ -78,6 +80,8 @@ class Stored:
         self.schema = schema
         #: Turns in a row that somebody else's ticks kept from being written.
         self.conflicts = 0
+        #: Since the last checkpoint.
+        self.work = 0
         #: Of the lease: grows with each change of the driver.
         self.epoch = 1
         #: Entries of the inbox that are on their way into the journal.
@@ -290,6 +294,7 @@ def written(runner: Runner) -> None:
     if stored is None:
         return
     stored.conflicts = 0
+    save_if_due(runner)
     if stored.dropped:
         stored.dropped.clear()
     if stored.entries:

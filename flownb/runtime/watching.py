@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 from weakref import WeakSet
 
-from flownb.errors import EngineLost
+from flownb.errors import EngineLost, WorkflowRuntimeError
 from flownb.runtime.stored import LEASE_S, check_leases, is_viewed, look
 
 if TYPE_CHECKING:
@@ -52,8 +52,11 @@ class Watch:
     def keep_lease(self) -> None:
         """A run is about to be driven: the lease is there before its first tick is."""
         if time.monotonic() > self._leased_at + LEASE_S / 2:
-            self._journal.renew(self._driver, LEASE_S)
             self._leased_at = time.monotonic()
+            try:
+                self._journal.renew(self._driver, LEASE_S)
+            except WorkflowRuntimeError:  # the store cannot be used now: its thread tries again
+                self._leased_at -= LEASE_S / 3
 
     def discard(self, runner: Runner) -> None:
         with self._lock:

@@ -7,13 +7,13 @@ import os
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from flownb.core.state import ENDED
 from flownb.core.ticks import AnyTick, DefinitionAdopted
-from flownb.store.codec import Codec
 from flownb.store.drivers import is_imported
 from flownb.store.journal import (
     KINDS,
@@ -38,6 +38,9 @@ from flownb.store.journal import (
     status_of,
     token_taken,
 )
+
+if TYPE_CHECKING:
+    from flownb.store.codec import Codec
 
 
 class _Run(Struct):
@@ -72,7 +75,7 @@ class MemoryJournal:
 
     def __init__(self, *, clock: Callable[[], float] = time.time, codec: Codec | None = None) -> None:
         self._clock = clock
-        self._codec = codec or Codec(_no_class)
+        self._given_codec = codec
         self._lock = threading.RLock()
         self._runs: dict[str, _Run] = {}
         self._drivers: dict[str, float] = {}
@@ -315,6 +318,14 @@ class MemoryJournal:
         return self._tokens.get(hash)
 
     # As it is stored elsewhere.
+
+    @property
+    def _codec(self) -> Codec:
+        if self._given_codec is None:
+            from flownb.store.codec import Codec  # most stores in memory need none
+
+            self._given_codec = Codec(_no_class)
+        return self._given_codec
 
     def raw(self, run_id: str) -> list[Raw]:
         """As `Journal.raw` says."""

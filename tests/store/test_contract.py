@@ -14,10 +14,19 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from flownb.core.ticks import AnyTick, CancelRequested, DefinitionAdopted, GateClosed, GateOpened, RequestAnswered
-from flownb.errors import InboxNotEmpty, JournalConflict, LeaseLost, RequestClosed, RunNotFound, TokenTaken
+from flownb.errors import (
+    InboxNotEmpty,
+    JournalConflict,
+    LeaseLost,
+    RequestClosed,
+    RunConflict,
+    RunNotFound,
+    RunReadOnly,
+    TokenTaken,
+)
 from flownb.events import newest
 from flownb.store.codec import Codec
-from flownb.store.journal import Append, Claim, Holder, Journal, Waits, Wakeup
+from flownb.store.journal import Append, Claim, Holder, Journal, RunRow, Waits, Wakeup
 from flownb.store.memory import MemoryJournal
 from flownb.store.sql import ROWS_LIMIT
 from flownb.store.sqlite import Mode, SqliteJournal
@@ -51,7 +60,7 @@ def place(kind: str, request: pytest.FixtureRequest, tmp_path: Path) -> str:
 @pytest.fixture
 def open_one(kind: str, place: str) -> Iterator[Open]:
     opened: list[Journal] = []
-    memory = MemoryJournal()
+    memory = MemoryJournal(codec=Codec(newest))
 
     def open_next() -> Journal:
         if kind == "memory":
@@ -585,6 +594,68 @@ def test_a_deleted_run_leaves_nothing(journal: Journal):
 
 
 # Races.
+
+
+IMPORTED = RunRow("r", "Sample", "paused", 5, 1.0, 5.0, "m:Imported", "hash", "", "", "imported:why")
+
+
+def test_rows_are_read_and_restored_as_they_are(journal: Journal):
+    """R7.12: a run that is restored is listed as it is told, and its ticks are the same byte by byte."""
+    ticks = run_of(5)
+    journal.append([Append("o", 0, ticks, "paused")])
+    raw = journal.raw("o")
+    assert [(row[0], row[1], row[2]) for row in raw] == [(n, t.at, type(t).__name__) for n, t in enumerate(ticks, 1)]
+    child = replace(IMPORTED, run_id="r/1/1", parent="r", workflow="Child")
+    journal.restore([(IMPORTED, raw), (child, raw[:2])])
+
+    assert journal.raw("r") == raw and journal.raw("r/1/1") == raw[:2]
+    assert journal.read("r") == ticks
+    row = journal.row("r")
+    assert row is not None
+    assert replace(row, started_at=1.0, updated_at=5.0) == IMPORTED
+    assert [found.run_id for found in journal.runs(parent="r")] == ["r/1/1"]
+    assert [found.run_id for found in journal.runs(workflow="m:Imported", status="paused")] == ["r", "r/1/1"]
+    with pytest.raises(RunNotFound):
+        journal.raw("nobody")
+
+
+def test_an_imported_run_is_replaced_and_no_other(journal: Journal):
+    """One transaction: a run that was not imported keeps all of them out."""
+    journal.append([Append("o", 0, run_of(5, "o"), "paused")])
+    raw = journal.raw("o")
+    journal.restore([(IMPORTED, raw[:2])])
+    journal.restore([(replace(IMPORTED, driver="imported:"), raw)])
+    row = journal.row("r")
+    assert row is not None and (row.seq, row.driver) == (5, "imported:")
+    with pytest.raises(RunConflict, match="another run 'o'"):
+        journal.restore([(replace(IMPORTED, run_id="new"), raw), (replace(IMPORTED, run_id="o"), raw[:1])])
+    assert journal.row("new") is None
+    assert journal.last_seq("o") == 5
+
+
+def test_an_imported_run_is_held_by_nobody_and_takes_nothing(journal: Journal):
+    """Whoever wants it, and whatever is said of its holder."""
+    journal.append([Append("o", 0, run_of(5, "o"), "paused")])
+    journal.restore([(IMPORTED, journal.raw("o"))])
+    assert journal.claim("r", "python:a", 30.0, was_lost=lambda _: True) == Claim(0, 5, False, "imported:why")
+    assert journal.holder("r") == Holder("imported:why", 0, 0.0)
+    with pytest.raises(RunReadOnly, match="was imported"):
+        journal.put("r", GateClosed(9.0))
+    assert (journal.inbox(["r"]), journal.waiting(run_id="r")) == ([], [])
+    journal.delete(["r"])
+    assert journal.row("r") is None
+
+
+@between_processes
+def test_all_that_may_name_a_file_is_read(journal: Journal):
+    """Ticks, what lies in inboxes, and questions."""
+    journal.append([Append("a", 0, run_of(3, "a"), "waiting", opened=[Waits("request", 1, None, "s", b"question")])])
+    journal.append([Append("b", 0, run_of(2, "b"))])
+    journal.put("a", GateClosed(9.0, "person", "ann"))
+    bodies = list(journal.bodies())
+    assert len(bodies) == 3 + 2 + 1 + 1
+    assert b"question" in bodies and any(b"ann" in body for body in bodies)
+    assert {row[3] for run_id in "ab" for row in journal.raw(run_id)} <= {*bodies}
 
 
 def racers(place: str, what: str, count: int) -> list[list[str]]:

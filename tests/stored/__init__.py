@@ -1,0 +1,1 @@
+"""Runs that outlive their process: the rules of stores, leases, viewers and restarts."""
