@@ -308,7 +308,7 @@ class Draft:
         self.set_side(held=Table())
 
     def _start(self, step: StepDraft, d: Delivery) -> None:
-        worker = _free_worker(step.workers)
+        worker = _free_worker(step.workers) if step.workers else 0
         step.workers |= 1 << worker
         started = Delivery(
             d.id, d.step, d.out, d.cause, self.at, d.path, d.chain, d.rank, d.tries, d.attempt, d.start + 1, worker,

@@ -35,9 +35,6 @@ def open_join(draft: Draft, d: Delivery, size: int) -> Join:
 def collect(draft: Draft, path: Path, gathering: tuple[int, ...], out: Out) -> bool:
     """Keep an event for the gathering steps that its innermost fan-out owns; whether one of them takes it."""
     join = draft.joins[path.join]
-    owned = draft.spec.joins[join.source]
-    if not any(i in owned for i in gathering) and not any(t.step in gathering for t in join.targets):
-        return False
     got, is_full = join.got, False
     targets: list[Gathering] = []
     left = len(gathering)
@@ -49,8 +46,12 @@ def collect(draft: Draft, path: Path, gathering: tuple[int, ...], out: Out) -> b
         got = got.add(Arrival(target.step, path.index, out))
         targets.append(Gathering(target.step, target.n + 1))
         is_full = is_full or target.n + 1 == draft.spec.steps[target.step].take
-    if left:  # a step that takes the first n has fired already (R4.17)
+    if left:
+        owned = draft.spec.joins[join.source]
+        # A step that takes the first n has fired already (R4.17).
         fired = [i for i in gathering if i in owned and all(t.step != i for t in join.targets)]
+        if left == len(gathering) and not fired:
+            return False
         draft.counts = replace(draft.counts, untaken=draft.counts.untaken + len(fired))
     if draft.chain > join.chain or draft.recovered:  # what comes is one of the causes of what fires
         recovered = both(join.recovered, draft.recovered)

@@ -202,7 +202,8 @@ class Table(Struct, Generic[T], frozen=True, eq=False):
         """The table with `value` (never None) under `key`."""
         small = self.small
         if small is not None:
-            new = {**small, key: value}
+            new = small.copy()
+            new[key] = value
             size = len(new)
             return Table(new, size) if size <= _LARGE else _tree(new)
         root, shift = self.root, self.shift

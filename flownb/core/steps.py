@@ -30,14 +30,14 @@ def on_step_finished(draft: Draft, tick: StepFinished) -> None:
     draft.follow(d)
     if tick.collects:
         collect_all(draft, d, tick.collects)
-    outs = tick.outs
+    outs, fan = tick.outs, tick.fan
     if len(outs) > 1:  # an end in a list wins over its other elements (R2.40)
         outs = next(((out,) for out in outs if out.role == "stop"), outs)
-    if tick.fan and draft.spec.joins[d.step]:
+    if not fan:
+        draft.rank = d.rank
+    elif draft.spec.joins[d.step]:
         _fan_out(draft, d, outs)
         return
-    if not tick.fan:
-        draft.rank = d.rank
     made = 0
     for out in outs:
         made += send(draft, out, d.path, d.step)

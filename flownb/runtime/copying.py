@@ -41,7 +41,22 @@ def copied(value: Any) -> Any:
     kind = type(value)
     if kind in _ATOMIC:
         return value
-    return _copy_model(value, {}) if hasattr(kind, "__flownb_kind__") else _copy(value, {})
+    if hasattr(kind, "__flownb_kind__"):
+        fields, extra = value.__dict__, value.__pydantic_extra__
+        if (  # the common event: nothing in it but plain fields
+            _ATOMIC.issuperset(map(type, fields.values()))
+            and not extra
+            and value.__pydantic_private__ is None
+            and not kind.model_config.get("frozen")
+        ):
+            new = object.__new__(kind)
+            _set(new, "__dict__", fields.copy())
+            _set(new, "__pydantic_fields_set__", value.__pydantic_fields_set__.copy())
+            _set(new, "__pydantic_extra__", None if extra is None else {})
+            _set(new, "__pydantic_private__", None)
+            return new
+        return _copy_model(value, {})
+    return _copy(value, {})
 
 
 def is_flat(model: BaseModel) -> bool:

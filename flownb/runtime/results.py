@@ -110,11 +110,13 @@ def delivered(out: Out | tuple[Out, ...], definition: Definition, seq: int) -> A
         EventOutdated: The newest class does not take an older event.
     """
     if isinstance(out, tuple):
-        return [copied(current(item, definition, seq)) for item in out]
+        return [copied(_up_to_date(item, definition, seq)) for item in out]
+    return copied(_up_to_date(out, definition, seq))
+
+
+def _up_to_date(out: Out, definition: Definition, seq: int) -> Any:
     value = out.value
-    if type(value) is not newest(out.key) and type(value) is not definition.class_of(out.key):
-        value = current(out, definition, seq)
-    return copied(value)
+    return value if type(value) is newest(out.key) else current(out, definition, seq)
 
 
 def current(out: Out, definition: Definition, seq: int = 0) -> Any:

@@ -477,7 +477,9 @@ class Runner:
         self._queued = False
         if self.suspended:
             return
-        inbox, control = self.inbox, self.control
+        control, inbox = self.control, self._inbox
+        if inbox is None:
+            inbox = self.inbox
         batch: list[AnyTick] = []
         seen: list[Seen] = []
         self.batch, self.seen = batch, seen

@@ -178,6 +178,8 @@ class Worker:
 
             begin(self, context)
         elif step.is_async:
+            # None once it is over: its context leads back to this worker, and so would keep a run that is over until
+            # the collector comes.
             self.task = begin_eagerly(runner.host.loop, self.run_async(), context)
         else:
             pool.submit(lambda: context.run(self.run_sync))
@@ -369,8 +371,9 @@ class Worker:
 
     def let_go(self) -> None:
         """Whoever still waits for something of it waits for nothing: a task or a thread that it left behind (R3.21)."""
-        for pending in (*(self.marks or {}).values(), *(self.recording or ()), *(self.guarded or ())):
-            pending.reject(self._over())
+        if self.marks or self.recording or self.guarded:
+            for pending in (*(self.marks or {}).values(), *(self.recording or ()), *(self.guarded or ())):
+                pending.reject(self._over())
 
     # What `Context` calls.
 

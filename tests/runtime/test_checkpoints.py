@@ -66,7 +66,7 @@ def test_without_checkpoints_and_with_damaged_ones_it_is_the_same(stored: Store,
     expected = fold(stored.history("long", 1, 100))
     at, body = stored.journal.checkpoint("long", 99) or (0, b"")
     assert 79 <= at <= 99
-    for wrong in (b"", b"{", body[: len(body) // 2], body.replace(b'"seq":', b'"seg":'), b'{"flownb":99}'):
+    for wrong in (b"", b"{", body[: len(body) // 2], body.replace(b'"steps":', b'"stebs":'), b'{"flownb":99}'):
         stored.journal.put_checkpoint("long", at, wrong)
         state, read = _read(stored, 100, monkeypatch)
         assert state == expected
