@@ -88,12 +88,13 @@ class Quick(Workflow):
     async def only(self, ev: Begin) -> StopEvent:
         return StopEvent(result="quick")
 
-class Needs(Workflow):
-    def __init__(self, host: str) -> None:
-        super().__init__()
+class Tidies(Workflow):
     @step
-    async def only(self, ev: Begin) -> StopEvent:
-        return StopEvent()
+    async def only(self, ev: Begin, ctx: Context) -> StopEvent:
+        return StopEvent(result=await ctx.ask("Well?", bool))
+    @on_cancel
+    async def tidy(self) -> None:
+        open("tidied", "w").close()
 """
 # Its process is killed: nobody drives what is not over.
 MAKE = """
@@ -462,6 +463,31 @@ def test_a_run_that_nobody_drives_is_cancelled_without_its_code(folder: Path, fl
     assert set(mine) == {"cancelled"}
     assert flownb("cancel", run_id)[0] == 0
     assert flownb("answer", f"{run_id}:1", "decision=approve")[0] == 1
+
+
+WAITS = """
+import time
+from flownb import Store
+import flows
+run = flows.Tidies().with_options(store=Store(".flownb/runs.db")).run(run_id="tidies")
+while run.status != "waiting" or run._runner.stored.committer.journal.holder("tidies").driver:
+    time.sleep(0.02)
+print("waits", flush=True)
+"""
+
+
+@pytest.mark.parametrize("is_there", [True, False])
+def test_a_process_that_waits_with_a_run_runs_its_cancel_handlers(folder: Path, flownb: Cli, is_there: bool):
+    """R5.51: it has their code. Where no process has it, the run is cancelled without them."""
+    with begun(folder, "-c", WAITS + ("run.result(30)\n" if is_there else KILLED)) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "waits\n"
+        if not is_there:
+            process.wait(20)
+        assert flownb("cancel", "tidies", "--reason", "enough") == (0, "Run tidies is cancelled.\n", "")
+        _, err = process.communicate(timeout=30)
+    assert Path("tidied").exists() is is_there
+    assert ("was cancelled: enough" in err) is is_there
 
 
 def test_what_is_over_is_not_cancelled(folder: Path, flownb: Cli):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -11,14 +12,20 @@ from flownb.archiving import Imported, export_run, import_run
 from flownb.cli.answers import answer_from
 from flownb.cli.looking import full_id, is_live, see
 from flownb.core.state import ENDED
+from flownb.defaults import options
 from flownb.errors import RequestError, WorkflowRuntimeError
 from flownb.openings import by_token, request_in
 from flownb.requests import Request
 from flownb.runs import Store
+from flownb.runtime.children import cancel_tick
+from flownb.runtime.runner import Runner
+from flownb.runtime.stored import pass_on, refuse_changes
 from flownb.store.drivers import describe, is_imported
 
 #: So long at most a cancel waits for the end of the run, in seconds.
 CANCEL_S = 30.0
+#: So long it waits for another process that may have the code of the run's `@on_cancel` steps, in seconds.
+OTHERS_S = 2.0
 
 
 def question_in(store: Store, named: str) -> Request[Any]:
@@ -71,8 +78,11 @@ def cancel(store: Store, run_id: str, reason: str) -> str:
     sight = see(store, run_id)
     if sight.damage and not is_imported(sight.row.driver) and sight.row.status not in ENDED:
         raise WorkflowRuntimeError(f"A damaged run is never driven again, so it cannot be cancelled: {sight.damage}")
+    run = store.run(run_id)
+    if run._runner.state.spec.on_cancel and sight.row.status == "waiting" and not is_live(sight.holder):
+        _leave_to_others(store, run._runner, reason)
     try:
-        store.run(run_id).cancel(reason).result(CANCEL_S)
+        run.cancel(reason).result(CANCEL_S)
     except TimeoutError:
         who = driver_of(store, run_id) or "nobody"
         raise WorkflowRuntimeError(
@@ -82,6 +92,19 @@ def cancel(store: Store, run_id: str, reason: str) -> str:
         store.run(child).cancel(reason or "its parent is over").result(CANCEL_S)
     row = store.journal.row(run_id)
     return row.status if row is not None else ""
+
+
+def _leave_to_others(store: Store, runner: Runner, reason: str) -> None:
+    """A run that waits is held by nobody, yet a process may wait with it that has the code of its `@on_cancel` steps:
+    that one is given a moment to take the cancel."""
+    refuse_changes(runner)
+    pass_on(runner, cancel_tick(runner, reason, options.user))
+    end = time.monotonic() + OTHERS_S
+    while time.monotonic() < end:
+        row = store.journal.row(runner.run_id)
+        if row is None or row.status != "waiting":
+            return
+        time.sleep(0.05)
 
 
 def _left(store: Store, run_id: str) -> Iterator[str]:

@@ -311,8 +311,8 @@ class Draft:
         worker = _free_worker(step.workers) if step.workers else 0
         step.workers |= 1 << worker
         started = Delivery(
-            d.id, d.step, d.out, d.cause, self.at, d.path, d.chain, d.rank, d.tries, d.attempt, d.start + 1, worker,
-            d.ledger, d.waits,
+            d.id, d.step, d.out, d.cause, self.at, d.path, d.chain, d.rank, d.tries,
+            d.attempt, d.start + 1, worker, d.ledger, d.waits,
         )  # fmt: skip
         step.active = step.active.set(d.id, started)
         self.commands.append(StartStep(started))

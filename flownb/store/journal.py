@@ -261,6 +261,10 @@ class Journal(Protocol):
         """
         ...
 
+    def came(self) -> list[str]:
+        """Ids of the runs that have something in their inbox, whether it can be read or not; each once, in order."""
+        ...
+
     def version(self) -> int:
         """A number that is another one if another connection laid something into an inbox, or may have."""
         ...
@@ -310,7 +314,8 @@ class Journal(Protocol):
     # What may be thrown away.
 
     def checkpoint(self, run_id: str, seq: int) -> tuple[int, bytes] | None:
-        """The last saved state at or before a tick, and the tick that it is of."""
+        """The last saved state at or before a tick, and the tick that it is of. One that is not as it was written is
+        passed over."""
         ...
 
     def put_checkpoint(self, run_id: str, seq: int, body: bytes) -> None: ...
@@ -325,6 +330,10 @@ class Journal(Protocol):
         Raises:
             RunNotFound: No such run.
         """
+        ...
+
+    def sound(self, run_id: str) -> int:
+        """How many of the stored ticks of a run, from the first, are as they were written; they need not be readable."""
         ...
 
     def restore(self, runs: Sequence[tuple[RunRow, Sequence[Raw]]]) -> None:

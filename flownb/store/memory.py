@@ -250,6 +250,11 @@ class MemoryJournal:
                 key=lambda entry: entry.n,
             )
 
+    def came(self) -> list[str]:
+        """As `Journal.came` says."""
+        with self._lock:
+            return sorted(run.run_id for run in self._runs.values() if run.inbox)
+
     def version(self) -> int:
         """As `Journal.version` says: there is no other connection."""
         return 0
@@ -332,6 +337,10 @@ class MemoryJournal:
         with self._lock:
             ticks = list(self._run(run_id).ticks)
         return [(seq, float(tick.at), *self._codec.encode(tick)) for seq, tick in enumerate(ticks, 1)]
+
+    def sound(self, run_id: str) -> int:
+        """As `Journal.sound` says: nobody else can change them."""
+        return self.last_seq(run_id)
 
     def restore(self, runs: Sequence[tuple[RunRow, Sequence[Raw]]]) -> None:
         """As `Journal.restore` says."""

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-#: 1: journal and runs of SQLite alone. 2: drivers, inbox, waiting, tokens, checkpoints, meta; more columns of runs.
+#: 1: journal and runs of SQLite alone. 2: drivers, inbox, waiting, tokens, checkpoints, meta; sums; more columns of
+#: runs.
 FORMAT = 2
 
 NAMES = ("journal", "runs", "drivers", "inbox", "waiting", "tokens", "checkpoints", "meta")
@@ -20,6 +21,8 @@ CREATE TABLE journal (
     at     DOUBLE PRECISION NOT NULL,
     kind   {text} NOT NULL,
     body   {blob} NOT NULL,
+    -- Of this tick and all before it (`sums.py`); NULL in rows of format 1.
+    sum    BIGINT,
     PRIMARY KEY (run_id, seq)
 )
 """
@@ -36,16 +39,25 @@ CREATE TABLE runs (
     notebook   {text} NOT NULL DEFAULT '',
     -- Empty: nobody.
     driver     {text} NOT NULL DEFAULT '',
-    epoch      BIGINT NOT NULL DEFAULT 0
+    epoch      BIGINT NOT NULL DEFAULT 0,
+    -- Of a run that is over: its status, and number and sum of its last tick. The status is believed only with it.
+    ending     {text} NOT NULL DEFAULT ''
 )
 """
-_MORE_OF_RUNS = (
+_MORE_OF_FIRST = (
+    "ALTER TABLE journal ADD COLUMN sum BIGINT",
     "ALTER TABLE runs ADD COLUMN key {text} NOT NULL DEFAULT ''",
     "ALTER TABLE runs ADD COLUMN hash {text} NOT NULL DEFAULT ''",
     "ALTER TABLE runs ADD COLUMN parent {text} NOT NULL DEFAULT ''",
     "ALTER TABLE runs ADD COLUMN notebook {text} NOT NULL DEFAULT ''",
     "ALTER TABLE runs ADD COLUMN driver {text} NOT NULL DEFAULT ''",
     "ALTER TABLE runs ADD COLUMN epoch BIGINT NOT NULL DEFAULT 0",
+    "ALTER TABLE runs ADD COLUMN ending {text} NOT NULL DEFAULT ''",
+    """
+UPDATE runs SET ending = status || ' ' || (SELECT max(seq) FROM journal WHERE journal.run_id = runs.run_id) || ' '
+WHERE status IN ('completed', 'failed', 'timed_out', 'cancelled')
+AND EXISTS (SELECT 1 FROM journal WHERE journal.run_id = runs.run_id)
+""",
 )
 _SECOND = (
     # A list of runs has the newest first, whatever it is narrowed to.
@@ -70,7 +82,8 @@ CREATE TABLE inbox (
     key    {text} NOT NULL,
     at     DOUBLE PRECISION NOT NULL,
     kind   {text} NOT NULL,
-    body   {blob} NOT NULL
+    body   {blob} NOT NULL,
+    sum    BIGINT NOT NULL
 )
 """,
     "CREATE INDEX inbox_by_run ON inbox (run_id, n)",
@@ -101,6 +114,7 @@ CREATE TABLE checkpoints (
     run_id {text} NOT NULL,
     seq    BIGINT NOT NULL,
     body   {blob} NOT NULL,
+    sum    BIGINT NOT NULL,
     PRIMARY KEY (run_id, seq)
 )
 """,
@@ -115,5 +129,5 @@ def statements(found: int, words: Mapping[str, str]) -> list[str]:
         found: The format of the tables that are there.
         words: What stands for the words in braces.
     """
-    made = {0: (_JOURNAL, _RUNS, *_SECOND), 1: (*_MORE_OF_RUNS, *_SECOND)}[found]
+    made = {0: (_JOURNAL, _RUNS, *_SECOND), 1: (*_MORE_OF_FIRST, *_SECOND)}[found]
     return [statement.format_map(words) for statement in made]

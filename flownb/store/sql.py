@@ -20,12 +20,14 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from functools import cache, partial
 from math import isfinite
+from operator import itemgetter
 from typing import Any, TypeVar
 
 from flownb.core.reduce import is_first
 from flownb.core.state import ENDED
 from flownb.core.ticks import AnyTick, DefinitionAdopted, RunStarted
 from flownb.errors import JournalDamaged
+from flownb.store import sums
 from flownb.store.codec import Codec
 from flownb.store.drivers import is_imported
 from flownb.store.journal import (
@@ -53,33 +55,42 @@ from flownb.store.journal import (
 )
 
 #: Rows of one statement; more are several statements in a transaction. SQLite before 3.32 takes 999 parameters.
-ROWS_LIMIT = 140
+ROWS_LIMIT = 120
 
 # Those with {} take a list of rows or ids.
-INSERT = "INSERT INTO journal (run_id, seq, at, kind, body) VALUES {}"
+INSERT = "INSERT INTO journal (run_id, seq, at, kind, body, sum) VALUES {}"
 #: The same, if so many runs have the epochs that are asked for; else nothing.
 INSERT_IF_MINE = """
-INSERT INTO journal (run_id, seq, at, kind, body)
+INSERT INTO journal (run_id, seq, at, kind, body, sum)
 SELECT * FROM (VALUES {rows}) AS added
 WHERE {count} = (SELECT count(*) FROM (
     SELECT 1 FROM runs WHERE {pairs} {lock}
 ) AS held)
 """
 NEW_RUNS = """
-INSERT INTO runs (run_id, workflow, status, started_at, key, hash, parent, notebook, driver, epoch) VALUES {}
+INSERT INTO runs (run_id, workflow, status, started_at, key, hash, parent, notebook, driver, epoch, ending) VALUES {}
 """
-NEW_STATUS = "UPDATE runs SET status = ? WHERE run_id IN ({})"
+NEW_STATUS = "UPDATE runs SET status = ?, ending = '' WHERE run_id IN ({})"
+NEW_END = "UPDATE runs SET status = ?, ending = ? WHERE run_id = ?"
 NEW_DEFINITION = "UPDATE runs SET workflow = ?, key = ?, hash = ? WHERE run_id = ?"
 STATES = """
-SELECT run_id, driver, epoch, (SELECT max(seq) FROM journal WHERE journal.run_id = runs.run_id)
+SELECT run_id, driver, epoch, (SELECT max(seq) FROM journal WHERE journal.run_id = runs.run_id),
+       (SELECT sum FROM journal WHERE journal.run_id = runs.run_id ORDER BY seq DESC LIMIT 1)
 FROM runs WHERE run_id IN ({})
 """
 LAST = "SELECT max(seq) FROM journal WHERE run_id = ?"
+#: How far a run's journal goes, and what its end was.
+END = """
+SELECT (SELECT max(seq) FROM journal WHERE run_id = ?),
+       (SELECT sum FROM journal WHERE run_id = ? ORDER BY seq DESC LIMIT 1),
+       (SELECT ending FROM runs WHERE run_id = ?)
+"""
 RAW = "SELECT seq, at, kind, body FROM journal WHERE run_id = ? ORDER BY seq"
 #: Bodies in portions by run: a statement that reads a whole table would keep others from it.
 BODIES = "SELECT body FROM {table} WHERE run_id = ?"
 IDS = "SELECT DISTINCT run_id FROM {table}"
-READ = "SELECT seq, at, kind, body FROM journal WHERE run_id = ? AND seq BETWEEN ? AND ? ORDER BY seq"
+READ = "SELECT seq, at, kind, body, sum FROM journal WHERE run_id = ? AND seq BETWEEN ? AND ? ORDER BY seq"
+SUMS = "SELECT seq, at, kind, body, sum FROM journal WHERE run_id = ? ORDER BY seq"
 
 HOLDER = """
 SELECT runs.driver, runs.epoch, coalesce(drivers.lease_until, 0.0)
@@ -96,28 +107,36 @@ INSERT INTO drivers (driver, lease_until) VALUES (?, {now} + ?)
 ON CONFLICT (driver) DO UPDATE SET lease_until = excluded.lease_until
 """
 
-PUT = "INSERT INTO inbox (run_id, key, at, kind, body) VALUES (?, ?, ?, ?, ?)"
+PUT = "INSERT INTO inbox (run_id, key, at, kind, body, sum) VALUES (?, ?, ?, ?, ?, ?)"
 PUT_LAST = "SELECT max(n) FROM inbox WHERE run_id = ?"
 PUT_SAME = "SELECT n FROM inbox WHERE run_id = ? AND key = ? AND at = ? AND kind = ? AND body = ?"
 HAS_KEY = "SELECT 1 FROM inbox WHERE run_id = ? AND key = ? AND key <> ''"
 IS_OPEN = "SELECT 1 FROM waiting WHERE run_id = ? AND kind = 'request' AND id = ?"
-INBOX = "SELECT n, run_id, at, kind, body FROM inbox WHERE run_id IN ({}) ORDER BY n"
-INBOX_ALL = "SELECT n, run_id, at, kind, body FROM inbox ORDER BY n"
+INBOX = "SELECT n, run_id, key, at, kind, body, sum FROM inbox WHERE run_id IN ({}) ORDER BY n"
+INBOX_ALL = "SELECT n, run_id, key, at, kind, body, sum FROM inbox ORDER BY n"
 INBOX_COUNT = "SELECT count(*) FROM inbox WHERE run_id = ?"
 ADMITTED = "DELETE FROM inbox WHERE run_id = ? AND n IN ({})"
 
-RUNS = """
-SELECT run_id, workflow, status, started_at,
+#: The status is that of the journal as it stands: who changed one of them by hand is found.
+IS_PROVEN = f"""
+ending = CASE WHEN status IN ({", ".join(f"'{status}'" for status in sorted(ENDED))}) THEN coalesce((
+    SELECT status || ' ' || CAST(seq AS TEXT) || ' ' || coalesce(CAST(sum AS TEXT), '')
+    FROM journal WHERE journal.run_id = runs.run_id ORDER BY seq DESC LIMIT 1
+), ' ') ELSE '' END
+"""
+RUNS = f"""
+SELECT run_id, workflow, status, {IS_PROVEN}, started_at,
        (SELECT max(seq) FROM journal WHERE journal.run_id = runs.run_id),
        (SELECT at FROM journal WHERE journal.run_id = runs.run_id ORDER BY seq DESC LIMIT 1),
        key, hash, parent, notebook, driver
-FROM runs WHERE {where} ORDER BY started_at DESC, run_id{limit}
+FROM runs WHERE {{where}} ORDER BY started_at DESC, run_id{{limit}}
 """
-COUNTS = "SELECT status, count(*) FROM runs GROUP BY status"
+COUNTS = f"SELECT status, count(*), sum(CASE WHEN {IS_PROVEN} THEN 1 ELSE 0 END) FROM runs GROUP BY status"
 # A partial index is used only where the query says that its rows lie in it.
 FILTERS = {
     "run_id": ("run_id = ?", 1),
-    "status": ("status = ?", 1),
+    "status": (f"status = ? AND {IS_PROVEN}", 1),
+    "unproven": (f"(status = ? OR NOT {IS_PROVEN})", 1),
     "workflow": ("(workflow = ? OR key = ?)", 2),
     "notebook": ("notebook = ? AND notebook <> ''", 1),
     "parent": ("parent = ? AND parent <> ''", 1),
@@ -142,10 +161,11 @@ WHERE (tokens.run_id = excluded.run_id AND tokens.request = excluded.request) OR
 )
 """
 
-CHECKPOINT = "SELECT seq, body FROM checkpoints WHERE run_id = ? AND seq <= ? ORDER BY seq DESC LIMIT 1"
+SUM = "SELECT sum FROM journal WHERE run_id = ? AND seq = ?"
+CHECKPOINT = "SELECT seq, body, sum FROM checkpoints WHERE run_id = ? AND seq <= ? ORDER BY seq DESC LIMIT 1"
 NEW_CHECKPOINT = """
-INSERT INTO checkpoints (run_id, seq, body) VALUES (?, ?, ?)
-ON CONFLICT (run_id, seq) DO UPDATE SET body = excluded.body
+INSERT INTO checkpoints (run_id, seq, body, sum) VALUES (?, ?, ?, ?)
+ON CONFLICT (run_id, seq) DO UPDATE SET body = excluded.body, sum = excluded.sum
 """
 NO_CHECKPOINTS = "DELETE FROM checkpoints"
 META = "SELECT value FROM meta WHERE key = ?"
@@ -156,7 +176,10 @@ DELETES = tuple(
 )
 
 Row = tuple[str, int, float, str, bytes]
+#: With its sum.
+Summed = tuple[str, int, float, str, bytes, int]
 Written = tuple[Append, list[Row]]
+Chained = tuple[Append, list[Summed]]
 T = TypeVar("T")
 
 
@@ -183,8 +206,8 @@ class SqlJournal(ABC):
         self._closed = False
         #: The call is tried for the second time, since the connection broke at the first: it may be done already.
         self._again = False
-        #: Of runs that were appended to from here and go on: seq and status as they stand in the store.
-        self._told: dict[str, tuple[int, str]] = {}
+        #: Of runs that were appended to from here and go on: seq, status and last sum as they stand in the store.
+        self._told: dict[str, tuple[int, str, int]] = {}
 
     # What a driver has.
 
@@ -228,53 +251,56 @@ class SqlJournal(ABC):
 
     def _append(self, written: Sequence[Written], durable: bool) -> None:
         self._flush(durable)
-        sure = [pair for pair in written if self._goes_on(pair[0])]
-        if not self._append_fast(written, sure):
+        sure = [
+            (entry, _chain(rows, self._told[entry.run_id][2])) for entry, rows in written if self._goes_on(entry)
+        ]
+        last = self._append_fast(written, sure)
+        if last is None:
             for entry, _ in written:
                 self._told.pop(entry.run_id, None)
             try:
-                self._append_all(written, ())
+                last = self._append_all(written, ())
             except self._is_taken:
                 # Another process was faster with the very first tick: now it is there to be seen.
-                self._append_all(written, ())
+                last = self._append_all(written, ())
         for entry, _ in written:
-            self._remember(entry)
+            self._remember(entry, last.get(entry.run_id))
         self._tidy(written)
 
-    def _append_fast(self, written: Sequence[Written], sure: Sequence[Written]) -> bool:
+    def _append_fast(self, written: Sequence[Written], sure: Sequence[Chained]) -> dict[str, int] | None:
         """Write without looking, as far as this process wrote the tick before: that nobody else went on is all that
-        can be wrong then, and the primary key and the epochs say so. False: it is, and nothing was written."""
+        can be wrong then, and the primary key and the epochs say so. None: it is, and nothing was written."""
         if not sure:
-            return False
+            return None
         try:
             if len(sure) == len(written):
                 rows = sure[0][1] if len(sure) == 1 else [row for _, rows in sure for row in rows]
                 if len(rows) <= ROWS_LIMIT:
                     self._insert(rows, [entry for entry, _ in sure])
-                    return True
-            self._append_all(written, sure)
+                    return _last_sums(sure)
+            return self._append_all(written, sure)
         except (self._is_taken, _NotMine):
-            return False
-        return True
+            return None
 
     def _rows(self, entry: Append) -> list[Row]:
         encode, run_id = self._codec.encode, entry.run_id
         return [(run_id, seq, float(tick.at), *encode(tick)) for seq, tick in enumerate(entry.ticks, entry.after + 1)]
 
     def _goes_on(self, entry: Append) -> bool:
-        if self._told.get(entry.run_id) != (entry.after, entry.status) or not entry.ticks:
+        told = self._told.get(entry.run_id)
+        if told is None or told[0] != entry.after or told[1] != entry.status or not entry.ticks:
             return False
         if entry.taken or entry.opened or entry.closed or entry.alone:
             return False
         return DefinitionAdopted not in map(type, entry.ticks)
 
-    def _remember(self, entry: Append) -> None:
+    def _remember(self, entry: Append, last: int | None) -> None:
         if entry.status in ENDED:
             self._told.pop(entry.run_id, None)
-        elif entry.ticks:
-            self._told[entry.run_id] = (entry.after + len(entry.ticks), entry.status)
+        elif entry.ticks and last is not None:
+            self._told[entry.run_id] = (entry.after + len(entry.ticks), entry.status, last)
 
-    def _insert(self, rows: Sequence[Row], entries: Sequence[Append]) -> None:
+    def _insert(self, rows: Sequence[Summed], entries: Sequence[Append]) -> None:
         """Raises _NotMine, and writes nothing, if one of the entries has another epoch than its run."""
         if not rows:
             return
@@ -287,14 +313,14 @@ class SqlJournal(ABC):
         ).rowcount != len(rows):
             raise _NotMine
 
-    def _append_all(self, written: Sequence[Written], sure: Sequence[Written]) -> None:
-        """Write in a transaction, and look first at what stands against those that are not sure."""
+    def _append_all(self, written: Sequence[Written], sure: Sequence[Chained]) -> dict[str, int]:
+        """Write in a transaction, and look first at what stands against those that are not sure; gives last sums."""
         known = {entry.run_id for entry, _ in sure}
         unsure = [pair for pair in written if pair[0].run_id not in known]
         with self._transaction():
             self._lock_runs([entry.run_id for entry, _ in written])
-            todo = self._unwritten(unsure)
-            self._tell([entry for entry, _ in todo if entry.ticks])
+            todo, there = self._unwritten(unsure)
+            self._tell([(entry, rows) for entry, rows in todo if entry.ticks])
             for some in _chunks(sure):
                 rows = [row for _, rows in some for row in rows]
                 first, *rest = _chunks(rows)
@@ -306,46 +332,56 @@ class SqlJournal(ABC):
             self._change([entry for entry, _ in todo])
             if todo:
                 self._wake()
+        return {**there, **_last_sums(sure), **_last_sums(todo)}
 
-    def _unwritten(self, written: Sequence[Written]) -> list[Written]:
-        """Those that are still to be written; raises what stands against one of them."""
-        found: dict[str, tuple[str, int, int]] = {}
+    def _unwritten(self, written: Sequence[Written]) -> tuple[list[Chained], dict[str, int]]:
+        """Those that are still to be written, and the last sums of those that are; raises what stands against one."""
+        found: dict[str, tuple[str, int, int, int | None]] = {}
         for some in _chunks(written):
             statement = STATES.format(_list(some))
-            for run_id, driver, epoch, last in self._run(statement, [entry.run_id for entry, _ in some]).fetchall():
-                found[run_id] = (driver, epoch, last or 0)
-        todo: list[Written] = []
+            for run_id, driver, epoch, last, sum_ in self._run(statement, [e.run_id for e, _ in some]).fetchall():
+                found[run_id] = (driver, epoch, last or 0, sum_)
+        todo: list[Chained] = []
+        there: dict[str, int] = {}
         for entry, rows in written:
-            driver, epoch, last = found.get(entry.run_id, ("", 0, 0))
+            driver, epoch, last, sum_ = found.get(entry.run_id, ("", 0, 0, None))
             if entry.run_id in found:
                 refuse_lost(entry, driver, epoch)
             is_own = bool(entry.after or not entry.driver) or (driver, epoch) == (entry.driver, entry.epoch)
             if is_own and rows and last == entry.after + len(rows) and self._has(rows):
+                if sum_ is not None:
+                    there[entry.run_id] = sum_
                 continue
             refuse_conflict(entry, last)
             if rows or entry.run_id in found:
-                todo.append((entry, rows))
-        return todo
+                todo.append((entry, _chain(rows, sums.first(entry.run_id) if sum_ is None else sum_)))
+        return todo, there
 
     def _has(self, rows: Sequence[Row]) -> bool:
         found = self._run(READ, (rows[0][0], rows[0][1], rows[-1][1])).fetchall()
-        return [tuple(row) for row in found] == [row[1:] for row in rows]
+        return [tuple(row[:4]) for row in found] == [row[1:] for row in rows]
 
-    def _tell(self, entries: Sequence[Append]) -> None:
-        """Keep the table of runs true: a statement for the new ones and one for each status."""
-        new = [_run_values(entry) for entry in entries if entry.after == 0]
+    def _tell(self, written: Sequence[Chained]) -> None:
+        """Keep the table of runs true: a statement for the new ones, one for each status, and one for each end."""
+        new = [(*_run_values(entry), _ending(entry, rows)) for entry, rows in written if entry.after == 0]
         for some in _chunks(new, 90):
             self._run(NEW_RUNS.format(_marks(some)), [value for run in some for value in run])
         changed: dict[str, list[str]] = {}
-        for entry in entries:
+        ended: list[tuple[str, str, str]] = []
+        for entry, rows in written:
             if entry.after:
-                changed.setdefault(entry.status, []).append(entry.run_id)
+                if entry.status in ENDED:
+                    ended.append((entry.status, _ending(entry, rows), entry.run_id))
+                else:
+                    changed.setdefault(entry.status, []).append(entry.run_id)
                 spec = definition_of(entry.ticks)
                 if spec is not None:
                     self._run(NEW_DEFINITION, (spec.name, spec.key, spec.hash, entry.run_id))
         for status, run_ids in changed.items():
             for ids in _chunks(run_ids):
                 self._run(NEW_STATUS.format(_list(ids)), (status, *ids))
+        if ended:
+            self._run_many(NEW_END, ended)
 
     def _change(self, entries: Sequence[Append]) -> None:
         """Inbox, waiting and tokens."""
@@ -377,24 +413,42 @@ class SqlJournal(ABC):
 
     def read(self, run_id: str, start: int = 1, stop: int | None = None) -> list[AnyTick]:
         """As `Journal.read` says."""
-        last, rows = self._do(lambda: self._read(run_id, start, stop), run_id)
-        found = [self._tick(run_id, seq, row) for seq, row in enumerate(rows, start)]
+        last, before, rows, lost = self._do(lambda: self._read(run_id, start, stop), run_id)
+        found = []
+        for seq, row in enumerate(rows, start):
+            found.append(self._tick(run_id, seq, row, before))
+            before = row[4]
         if start + len(found) <= last:
             raise damaged(run_id, start + len(found), "the row is missing")
+        if lost is not None:
+            raise damaged(run_id, *lost)
         return found
 
-    def _read(self, run_id: str, start: int, stop: int | None) -> tuple[int, list[Any]]:
-        # The last seq first: ticks that another process appends meanwhile are then none that are missing.
-        last = self._last(run_id)
-        if not last:
-            raise not_found(run_id, self.place)
+    def _read(
+        self, run_id: str, start: int, stop: int | None
+    ) -> tuple[int, int | None, list[Any], tuple[int, str] | None]:
+        """The number of the last row that should be there, the sum before the first, the rows, and what is lost."""
+        # How far it goes first: ticks that another process appends meanwhile are then none that are missing.
+        last, sum_, ending = self._run(END, (run_id,) * 3).fetchone()
+        if last is None:
+            raise not_found(run_id, self.place) if ending is None else damaged(run_id, 1, "the row is missing")
+        self._number_of(run_id, last)
+        lost = _lost(last, sum_, ending) if stop is None or stop > last else None
         last = last if stop is None else min(stop, last)
-        return last, self._run(READ, (run_id, start, last)).fetchall()
+        rows = list(self._run(READ, (run_id, max(1, start - 1), max(start - 1, last))).fetchall())
+        before = None
+        if 1 < start <= last + 1:
+            if not rows or rows[0][0] != start - 1:
+                raise damaged(run_id, start - 1, "the row is missing")
+            before = rows.pop(0)[4]
+        return last, before, rows, lost
 
-    def _tick(self, run_id: str, expected: int, row: tuple[Any, ...]) -> AnyTick:
-        seq, at, kind, body = row
+    def _tick(self, run_id: str, expected: int, row: tuple[Any, ...], before: int | None) -> AnyTick:
+        seq, at, kind, body, _ = row
         if seq != expected:
             raise damaged(run_id, expected, "the row is missing")
+        if not sums.is_sound(run_id, before, row):
+            raise damaged(run_id, seq, f"its {kind} was changed after it was written, or a tick before it")
         tick = self._decode(run_id, seq, at, kind, body)
         if not is_first(tick) if seq == 1 else isinstance(tick, RunStarted):
             raise damaged(run_id, seq, f"{kind} is tick {seq}, and RunStarted is the first tick and no other")
@@ -416,9 +470,12 @@ class SqlJournal(ABC):
 
     def _last(self, run_id: str) -> int:
         (last,) = self._run(LAST, (run_id,)).fetchone()
-        if last is not None and type(last) is not int:
+        return self._number_of(run_id, last or 0)
+
+    def _number_of(self, run_id: str, last: Any) -> int:
+        if type(last) is not int:
             raise damaged(run_id, 0, f"{last!r} stands where the number of a tick should")
-        return last or 0
+        return last
 
     # Who drives.
 
@@ -489,13 +546,15 @@ class SqlJournal(ABC):
         found = self._run(HOLDER, (run_id,)).fetchone()
         if found is None:
             raise not_found(run_id, self.place)
-        return Holder(*found)
+        driver, epoch, lease_until = found
+        return Holder(_text(driver), _whole(epoch), _number(lease_until))
 
     # What came.
 
     def put(self, run_id: str, tick: AnyTick, *, key: str = "", request: int = 0) -> int:
         """As `Journal.put` says."""
         row = (run_id, key, float(tick.at), *self._codec.encode(tick))
+        sum_ = sums.chained(sums.first(f"{run_id} {key}"), 0, *row[2:])
 
         def put() -> int:
             self._flush(True)
@@ -509,7 +568,7 @@ class SqlJournal(ABC):
                     return 0
                 if request and not self._run(IS_OPEN, (run_id, request)).fetchone():
                     raise request_closed(run_id, request)
-                self._run(PUT, row)
+                self._run(PUT, (*row, sum_))
                 (n,) = self._run(PUT_LAST, (run_id,)).fetchone()
                 self._wake()
                 return int(n)
@@ -526,7 +585,16 @@ class SqlJournal(ABC):
             return [row for some in _chunks(wanted) for row in self._run(INBOX.format(_list(some)), some).fetchall()]
 
         rows = self._do(inbox)
-        return [Entry(n, run_id, self._decode(run_id, 0, at, kind, body)) for n, run_id, at, kind, body in sorted(rows)]
+        return [self._entry(*row) for row in sorted(rows, key=itemgetter(0))]
+
+    def _entry(self, n: int, run_id: str, key: Any, at: Any, kind: Any, body: Any, sum_: Any) -> Entry:
+        if sum_ is None or not sums.is_sound(f"{run_id} {key}", None, (0, at, kind, body, sum_)):
+            raise damaged(run_id, 0, f"what came for it ({kind}) was changed after it was laid into its inbox")
+        return Entry(n, run_id, self._decode(run_id, 0, at, kind, body))
+
+    def came(self) -> list[str]:
+        """As `Journal.came` says."""
+        return sorted(str(row[0]) for row in self._do(partial(self._all, IDS.format(table="inbox"))))
 
     # What can be asked.
 
@@ -567,24 +635,26 @@ class SqlJournal(ABC):
         run_id: Any,
         workflow: Any,
         status: Any,
+        is_proven: Any,
         started_at: Any,
         seq: Any,
         at: Any,
         *rest: Any,
     ) -> RunRow:
-        if not status:
+        if not status or not is_proven:
             try:
                 status = status_of(self.read(run_id))
             except Exception:  # unreadable, or rows that are sound one by one and make no sense together
                 status = "damaged"
         seq = seq if type(seq) is int else 0
-        return RunRow(str(run_id), str(workflow), str(status), seq, _number(started_at), _number(at), *map(str, rest))
+        return RunRow(str(run_id), str(workflow), str(status), seq, _number(started_at), _number(at), *map(_text, rest))
 
     def counts(self) -> dict[str, int]:
         """As `Journal.counts` says."""
-        found: dict[str, int] = dict(self._do(lambda: self._run(COUNTS).fetchall()))
-        if found.pop("", 0):
-            for row in self._list_runs({"status": ""}):
+        rows = self._do(lambda: self._run(COUNTS).fetchall())
+        found = {_text(status): int(proven) for status, _, proven in rows if status and proven}
+        if any(not status or proven < count for status, count, proven in rows):
+            for row in self._list_runs({"unproven": ""}):
                 found[row.status] = found.get(row.status, 0) + 1
         return found
 
@@ -596,39 +666,64 @@ class SqlJournal(ABC):
         wanted = [(words, value) for words, value in asked if value is not None]
         statement = WAITING.format(" AND ".join(words for words, _ in wanted) or "1 = 1")
         rows = self._do(lambda: self._run(statement, [value for _, value in wanted]).fetchall())
-        return [(row[0], Waits(row[1], row[2], row[3], row[4], bytes(row[5]))) for row in rows if row[1] in KINDS]
+        return [
+            (_text(run_id), Waits(kind, _whole(id), None if due is None else _number(due), _text(step), _bytes(body)))
+            for run_id, kind, id, due, step, body in rows
+            if kind in KINDS
+        ]
 
     def next_wakeup(self) -> Wakeup | None:
         """As `Journal.next_wakeup` says."""
         found = self._do(lambda: self._run(NEXT).fetchone())
-        return None if found is None else Wakeup(*found)
+        if found is None or found[2] not in KINDS:
+            return None
+        due, run_id, kind, id = found
+        return Wakeup(_number(due), _text(run_id), kind, _whole(id))
 
     def token(self, hash: str) -> tuple[str, int] | None:
         """As `Journal.token` says."""
         found = self._do(lambda: self._run(TOKEN, (hash,)).fetchone())
-        return None if found is None else (found[0], found[1])
+        return None if found is None else (_text(found[0]), _whole(found[1]))
 
     # What may be thrown away.
 
     def checkpoint(self, run_id: str, seq: int) -> tuple[int, bytes] | None:
-        """As `Journal.checkpoint` says."""
-        found = self._do(lambda: self._run(CHECKPOINT, (run_id, seq)).fetchone(), run_id)
-        return None if found is None else (found[0], bytes(found[1]))
+        """As `Journal.checkpoint` says. One that was changed after it was written is none."""
+
+        def checkpoint() -> tuple[int, bytes] | None:
+            at = seq
+            while (found := self._run(CHECKPOINT, (run_id, at)).fetchone()) is not None:
+                at, body, sum_ = self._number_of(run_id, found[0]), _bytes(found[1]), found[2]
+                if sum_ == self._sum_of(run_id, at, body):
+                    return at, body
+                at -= 1
+            return None
+
+        return self._do(checkpoint, run_id)
 
     def put_checkpoint(self, run_id: str, seq: int, body: bytes) -> None:
         """As `Journal.put_checkpoint` says."""
-        self._write(NEW_CHECKPOINT, (run_id, seq, body))
+
+        def put() -> None:
+            self._flush(False)
+            self._run(NEW_CHECKPOINT, (run_id, seq, body, self._sum_of(run_id, seq, body)))
+
+        self._do(put, run_id)
+
+    def _sum_of(self, run_id: str, seq: int, body: bytes) -> int:
+        """Of a checkpoint: it is of this very journal up to its tick."""
+        found = self._run(SUM, (run_id, seq)).fetchone()
+        before = found[0] if found is not None and type(found[0]) is int else sums.first(run_id)
+        return sums.chained(before & 0xFFFFFFFF, seq, 0.0, "checkpoint", body)
 
     def drop_checkpoints(self) -> None:
         """As `Journal.drop_checkpoints` says."""
-        self._write(NO_CHECKPOINTS)
 
-    def _write(self, statement: str, parameters: Sequence[Any] = ()) -> None:
-        def write() -> None:
+        def drop() -> None:
             self._flush(False)
-            self._run(statement, parameters)
+            self._run(NO_CHECKPOINTS)
 
-        self._do(write)
+        self._do(drop)
 
     # As it is stored.
 
@@ -643,14 +738,27 @@ class SqlJournal(ABC):
         rows = self._do(raw, run_id)
         return [(s, _number(at), str(kind), _bytes(body)) for s, at, kind, body in rows if type(s) is int]
 
+    def sound(self, run_id: str) -> int:
+        """As `Journal.sound` says."""
+        last, before = 0, None
+        for row in self._do(partial(self._all, SUMS, (run_id,)), run_id):
+            if row[0] != last + 1 or not sums.is_sound(run_id, before, row):
+                break
+            last, before = row[0], row[4]
+        return last
+
     def restore(self, runs: Sequence[tuple[RunRow, Sequence[Raw]]]) -> None:
         """As `Journal.restore` says."""
         ids = [row.run_id for row, _ in runs]
-        values = [
-            (r.run_id, r.workflow, r.status, r.started_at, r.key, r.hash, r.parent, r.notebook, r.driver, 0)
-            for r, _ in runs
-        ]
-        ticks: list[Row] = [(row.run_id, *raw) for row, rows in runs for raw in rows]
+        ticks: list[Summed] = []
+        values = []
+        for r, raws in runs:
+            rows = _chain([(r.run_id, *raw) for raw in raws], sums.first(r.run_id))
+            ticks += rows
+            ending = sums.ending(r.status, rows[-1][1], rows[-1][5]) if rows else ""
+            values.append((
+                r.run_id, r.workflow, r.status, r.started_at, r.key, r.hash, r.parent, r.notebook, r.driver, 0, ending,
+            ))  # fmt: skip
 
         def restore() -> None:
             self._flush(True)
@@ -691,7 +799,7 @@ class SqlJournal(ABC):
                 self._flush(True)
                 self._run(NEW_META, ("secret", os.urandom(32)))
                 found = self._run(META, ("secret",)).fetchone()  # another process may have been faster
-            return bytes(found[0])
+            return _bytes(found[0])
 
         return self._do(secret)
 
@@ -726,6 +834,33 @@ def _run_values(entry: Append) -> tuple[Any, ...]:
     )  # fmt: skip
 
 
+def _chain(rows: Sequence[Row], before: int) -> list[Summed]:
+    """Rows of one run with their sums, which go on from that of the row before."""
+    found: list[Summed] = []
+    for row in rows:
+        before = sums.chained(before, row[1], row[2], row[3], row[4])
+        found.append((*row, before))
+    return found
+
+
+def _last_sums(written: Sequence[Chained]) -> dict[str, int]:
+    return {entry.run_id: rows[-1][5] for entry, rows in written if rows}
+
+
+def _ending(entry: Append, rows: Sequence[Summed]) -> str:
+    return sums.ending(entry.status, rows[-1][1], rows[-1][5])
+
+
+def _lost(last: int, sum_: Any, ending: Any) -> tuple[int, str] | None:
+    """What is wrong with the end of a journal, by what stands with the run's status: number and reason."""
+    end = sums.ended_at(ending)
+    if end is None or end == (last, "" if sum_ is None else str(sum_)):
+        return None
+    if end[0] == last:
+        return last, "it is not the tick that the run ended with"
+    return min(end[0], last) + 1, f"the run ended with tick {end[0]}, and its journal ends with tick {last}"
+
+
 def _chunks(items: Sequence[T], size: int = ROWS_LIMIT) -> Iterator[Sequence[T]]:
     return (items[i : i + size] for i in range(0, len(items), size))
 
@@ -736,14 +871,14 @@ def _marks(rows: Sequence[Sequence[object]]) -> str:
 
 @cache
 def _insertion(rows: int) -> str:
-    return INSERT.format(_marks(["?????"] * rows))
+    return INSERT.format(_marks(["??????"] * rows))
 
 
 @cache
 def _insertion_if_mine(rows: int, pairs: int, lock: str) -> str:
     # Not `(run_id, epoch) IN (VALUES ...)`: SQLite makes a table of that first.
     mine = " OR ".join(["(run_id = ? AND epoch = ?)"] * pairs)
-    return INSERT_IF_MINE.format(rows=_marks(["?????"] * rows), count=pairs, pairs=mine, lock=lock)
+    return INSERT_IF_MINE.format(rows=_marks(["??????"] * rows), count=pairs, pairs=mine, lock=lock)
 
 
 def _list(items: Sequence[object]) -> str:
@@ -757,6 +892,14 @@ def damaged(run_id: str, seq: int, reason: str) -> JournalDamaged:
 
 def _number(value: Any) -> float:
     return float(value) if isinstance(value, (int, float)) and isfinite(value) else 0.0
+
+
+def _text(value: Any) -> str:
+    return value if type(value) is str else ""
+
+
+def _whole(value: Any) -> int:
+    return value if type(value) is int else 0
 
 
 def _bytes(value: Any) -> bytes:

@@ -308,7 +308,7 @@ MUTANTS = (
     ),
     Mutant(
         "reduce",
-        "if is_ended(state):\n        raise",
+        "if state.status in ENDED:\n        raise",
         "if False:\n        raise",
         "something comes after the end",
         OVER,

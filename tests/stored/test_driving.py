@@ -1,6 +1,7 @@
 """Who drives a run: leases, viewers, and what becomes of a run whose driver is gone (R5.6 to R5.13)."""
 
 import asyncio
+import os
 import threading
 import time
 import warnings
@@ -129,7 +130,6 @@ def test_r5_7_of_another_machine_only_the_lease_tells(open_store: Open, place: s
     there = Asks().with_options(store=far).run(run_id="r")
     wait_until(lambda: there.status == "waiting")
     assert driver_of(here, "r") == FAR
-    far._committer.watch._run = None  # type: ignore[union-attr, method-assign]
     monkeypatch.setattr(far._committer.watch, "_journal", Frozen(far.journal))
     with pytest.warns(UserWarning, match="process 4711 on another-host drives it"):
         run = Asks().with_options(store=here).resume("r")
@@ -152,3 +152,259 @@ class Frozen:
 
     def __getattr__(self, name: str) -> Any:
         raise OSError("unplugged")
+
+
+# -- a driver that lost its run
+
+
+def test_r5_9_a_driver_that_lost_its_lease_becomes_a_viewer(
+    any_place: str, open_store: Open, other: Start, tmp_path: Path
+):
+    """R5.8, R5.9: it stops at once, its steps are fenced, and nothing that they still bring is appended."""
+    log, store = tmp_path / "log", open_store(any_place)
+    zombie = other(any_place, lease_s=0.6)
+    begun(zombie, "Blocks", log)
+    wait_until(lambda: notes(log) == ["block"])
+    zombie.freeze()
+    wait_until(lambda: store.journal.holder("r").lease_until < time.time())
+    run = Blocks().with_options(store=store).resume("r")
+    assert not run._runner.stored.is_viewer  # type: ignore[union-attr]
+    zombie.thaw()
+    zombie.wait("run._runner.stored.is_viewer")
+    assert f"process {os.getpid()} drives it" in zombie.give("run.why()")
+    assert not zombie.give("run._runner.workers")
+    (tmp_path / "log.go").touch()
+
+    assert run.result(20) == "blocked"
+    assert zombie.give("run.result(20)") == "blocked"
+    assert notes(log) == ["block", "block", "blocked"]
+    assert kinds(store, "r").count("StepFinished") == 1
+    assert zombie.give("len(run.debug.ticks)") == len(store.history("r"))
+
+
+def test_r5_8_what_a_lost_driver_appends_is_refused(place: str, open_store: Open):
+    """R5.8, R5.9: the epoch is looked at in the transaction of the append, so a driver that does not know yet that it
+    lost the run writes nothing either."""
+    one, two = open_store(place), open_store(place)
+    there = Returns().with_options(store=one).run(run_id="r")
+    wait_until(lambda: driver_of(one, "r") == "")
+    two._committer.driver = FAR
+    seq = two.journal.claim("r", FAR, 30.0).seq
+    late = Append("r", seq, [GateClosed(time.time(), "person")], "paused", epoch=there._runner.stored.epoch)  # type: ignore[union-attr]
+    with pytest.raises(LeaseLost, match="was taken over"):
+        one.journal.append([late])
+    there._runner.stored.is_released = False  # type: ignore[union-attr]
+    there.pause()
+    wait_until(lambda: there._runner.stored.is_viewer)  # type: ignore[union-attr]
+
+    assert store_has(two, "r") == seq
+    assert there.status == "waiting"
+
+
+def store_has(store: Store, run_id: str) -> int:
+    return store.journal.last_seq(run_id)
+
+
+@pytest.mark.parametrize("slept_s", [0.2, 1.2])
+def test_r5_10_a_machine_that_slept_goes_on_if_nobody_took_its_runs(
+    place: str, open_store: Open, other: Start, tmp_path: Path, slept_s: float
+):
+    """R5.10: also if its lease ran out meanwhile: the epoch is unchanged."""
+    log, process, store = tmp_path / "log", other(place, lease_s=0.6), open_store(place)
+    begun(process, "Blocks", log)
+    wait_until(lambda: notes(log) == ["block"])
+    process.freeze()
+    end = time.time() + slept_s
+    wait_until(lambda: time.time() > end)
+    assert (store.journal.holder("r").lease_until < time.time()) is (slept_s > 1)
+    process.thaw()
+    (tmp_path / "log.go").touch()
+
+    assert process.give("run.result(20)") == "blocked"
+    assert notes(log) == ["block", "blocked"]
+    assert store.journal.holder("r").epoch == 1
+
+
+def test_r5_6_a_driver_whose_lease_is_its_own_reads_what_came_and_decides_again(place: str, open_store: Open):
+    """R5.6: somebody else's tick makes its append a conflict; after that it goes on from there."""
+    store = open_store(place)
+    run = Returns().with_options(store=store).run(run_id="r")
+    wait_until(lambda: run.status == "waiting" and driver_of(store, "r") == "")
+    seq = store_has(store, "r")
+    store.journal.append([Append("r", seq, [GateClosed(time.time(), "person", "a tool")], "paused")])
+    run._runner.stored.is_released = False  # type: ignore[union-attr]
+    store.journal.claim("r", store._committer.driver, 30.0)
+    run._runner.stored.epoch += 1  # type: ignore[union-attr]
+    run.answer(ok=True)
+    wait_until(lambda: run.now.paused_by == ("person",) and not run._runner.suspended)
+    run.cont()
+
+    assert run.result(20) == [3, True]
+    state = fold(store.history("r"))
+    assert state.status == "completed"
+    assert kinds(store, "r").count("RequestAnswered") == 1
+
+
+# -- who holds a lease
+
+
+def test_r5_11_a_waiting_run_holds_no_lease(place: str, open_store: Open):
+    """R5.11: any process may take it up then."""
+    store = open_store(place)
+    returned = Returns().with_options(store=store).run(run_id="returned")
+    asked = Asks().with_options(store=store).run(run_id="asked")
+    sleeping = Sleeps().with_options(store=store).run(run_id="sleeping", n=600)
+    listening = Listens().with_options(store=store).run(run_id="listening")
+    for run in (returned, asked, listening):
+        wait_until(lambda run=run: run.status == "waiting")  # type: ignore[misc]
+    wait_until(lambda: driver_of(store, "returned") == "" and driver_of(store, "listening") == "")
+
+    own = store._committer.driver
+    assert driver_of(store, "asked") == own  # its coroutine waits in this process
+    assert driver_of(store, "sleeping") == own
+    asked.suspend(drain=0).result(20)
+    assert driver_of(store, "asked") == ""
+    returned.answer(ok=True)
+    assert returned.result(20) == [3, True]
+    assert not store.journal.claim("returned", FAR, 5.0).is_mine or returned.is_done()
+    for run in (sleeping, listening):
+        run.cancel().result(20)
+
+
+def test_r5_11_a_run_that_waits_without_a_lease_goes_on_elsewhere(
+    any_place: str, open_store: Open, other: Start, tmp_path: Path
+):
+    """R5.11: the process where it waited, which lives, hears of it and gives the same result."""
+    log, process, store = tmp_path / "log", other(any_place), open_store(any_place)
+    begun(process, "Returns", log)
+    process.wait("run.status == 'waiting'")
+    wait_until(lambda: driver_of(store, "r") == "")
+    run = Returns().with_options(store=store).resume("r")
+    assert not run._runner.stored.is_viewer  # type: ignore[union-attr]
+    run.answer(ok=True)
+
+    assert run.result(20) == [3, True]
+    assert process.give("run.result(20)") == [3, True]
+    assert process.give("run._runner.stored.is_viewer")
+    assert notes(log) == ["ask", "take"]
+
+
+# -- viewers
+
+
+@pytest.fixture
+def driven(any_place: str, open_store: Open, other: Start, tmp_path: Path) -> tuple[Other, Store]:
+    """Another process that drives a run which listens, and this one's store."""
+    process, store = other(any_place), open_store(any_place)
+    process.do("run = Listens().with_options(store=store).run(run_id='r', n=2)\nhold = run.hold_open('it is driven')")
+    process.wait("run.status == 'running' and run.why().count('held open')")
+    return process, store
+
+
+def test_r5_12_a_viewer_sends_pauses_and_continues(driven: tuple[Other, Store]):
+    """R5.12: through the durable inbox; the driver does it, and the viewer sees what came of it."""
+    process, store = driven
+    run = store.run("r")
+    run.send_event(News(no=1))
+    process.wait("run.state.get('heard') == [1]")
+    run.pause()
+    process.wait("run.status == 'paused'")
+    run.send_event(News(no=2), key="second")
+    run.send_event(News(no=2), key="second")
+    wait_until(lambda: run.status == "paused")
+    assert process.give("run.state.get('heard')") == [1]
+    run.cont()
+
+    assert run.result(20) == [1, 2]
+    assert process.give("run.result(20)") == [1, 2]
+    assert "RunOpened" not in kinds(store, "r")
+    assert run._runner.stored.is_viewer  # type: ignore[union-attr]
+
+
+def test_r5_12_a_viewer_cancels(driven: tuple[Other, Store]):
+    process, store = driven
+    run = store.run("r")
+    run.cancel("enough").result(20)
+
+    assert run.status == "cancelled"
+    assert "enough" in process.give("run.why()")
+    with pytest.raises(WorkflowCancelledByUser, match="enough"):
+        run.result(20)
+
+
+def test_r5_12_a_viewer_answers(any_place: str, open_store: Open, other: Start, tmp_path: Path):
+    log, process, store = tmp_path / "log", other(any_place), open_store(any_place)
+    begun(process, "Asks", log)
+    wait_until(lambda: len(store.requests()))
+    run = store.run("r")
+    run.requests[0].answer(ok=False, words="no", by="ann")
+    run.requests.all()[0].answer(ok=False, words="no")  # a double click
+
+    assert run.result(20) == process.give("run.result(20)") == "no"
+    assert (run.requests.all()[0].by, run.requests.all()[0].status) == ("ann", "answered")
+    assert notes(log) == ["ask", "asked"]
+
+
+def test_r5_13_what_steers_a_run_that_nobody_drives_is_done_at_once(
+    any_place: str, open_store: Open, other: Start, tmp_path: Path
+):
+    """R5.13: a viewer claims it for that one control tick and gives it back; none of its code runs."""
+    log, process, store = tmp_path / "log", other(any_place), open_store(any_place)
+    begun(process, "Sleeps", log)
+    wait_until(lambda: len(store.suspensions()) == 1)
+    process.kill()
+    run = store.run("r")
+    run.pause().result(20)
+    assert [row.status for row in store.runs()] == ["paused"]
+    assert kinds(store, "r")[-1] == "GateClosed"
+    assert driver_of(store, "r") == ""
+    run.cont()
+    wait_until(lambda: [row.status for row in store.runs()] == ["running"])
+    assert isinstance(store.tail("r", 1)[0], GateOpened)
+    assert run._runner.stored.is_viewer  # type: ignore[union-attr]
+    assert notes(log) == ["sleep"]
+    run.cancel("enough").result(20)
+
+    assert [row.status for row in store.runs()] == ["cancelled"]
+    assert notes(log) == ["sleep"]
+
+
+def test_r5_13_an_answer_or_an_event_never_claims(any_place: str, open_store: Open, other: Start, tmp_path: Path):
+    """R5.13, R4.62: they lie in the inbox until somebody drives the run."""
+    log, process, store = tmp_path / "log", other(any_place), open_store(any_place)
+    begun(process, "Asks", log, "asks")
+    begun(process, "Listens", log, "listens")
+    wait_until(lambda: len(store.requests()))
+    process.wait("run.status == 'waiting'")
+    process.kill()
+    before = [store.journal.holder(run_id) for run_id in ("asks", "listens")]
+    store.requests()[0].answer(ok=True)
+    store.run("listens").send_event(News(no=4))
+
+    assert [store.journal.holder(run_id) for run_id in ("asks", "listens")] == before
+    assert "RequestAnswered" not in kinds(store, "asks")
+    assert "EventArrived" not in kinds(store, "listens")
+    assert store.due() == ["asks", "listens"]
+    assert Asks().with_options(store=store).resume("asks").result(20) is True
+    listens = Listens().with_options(store=store).resume("listens")
+    wait_until(lambda: listens.state.get("heard") == [4])
+    assert store.due() == []
+    listens.cancel().result(20)
+
+
+def test_r5_13_a_pause_elsewhere_leaves_a_waiting_run_to_its_process(
+    any_place: str, open_store: Open, other: Start, tmp_path: Path
+):
+    """R5.11, R5.13: it waits there without a lease; who claims it for one tick does not take it away."""
+    log, process, store = tmp_path / "log", other(any_place), open_store(any_place)
+    begun(process, "Returns", log)
+    process.wait("run.status == 'waiting'")
+    wait_until(lambda: driver_of(store, "r") == "")
+    run = store.run("r")
+    run.pause().result(20)
+    process.wait("run.status == 'paused'")
+    run.cont()
+    run.answer(ok=True)
+
+    assert process.give("run.result(20)") == run.result(20) == [3, True]
+    assert not process.give("run._runner.stored.is_viewer")
