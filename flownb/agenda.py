@@ -51,7 +51,7 @@ def due(store: Store, now: float | None) -> list[str]:
     nobody drives."""
     at = time.time() if now is None else now
     found = dict.fromkeys(run_id for run_id, _ in store.journal.waiting(due=at))
-    found.update(dict.fromkeys(entry.run_id for entry in store.journal.inbox(None)))
+    found.update(dict.fromkeys(store.journal.came()))
     return sorted(found)
 
 
@@ -64,7 +64,7 @@ def resume_due(store: Store, now: float | None) -> list[Run[Any]]:
     """Drive those runs for which it is time and which nobody drives; a run that cannot be driven does not keep the
     others from it (R7.9)."""
     woken = []
-    for run_id in due(store, now):
+    for run_id in dict.fromkeys(_driven_with(store, run_id) for run_id in due(store, now)):
         if is_driven(store, run_id):
             continue
         try:
@@ -75,6 +75,13 @@ def resume_due(store: Store, now: float | None) -> list[Run[Any]]:
             if not is_viewed(run._runner):
                 woken.append(run)
     return woken
+
+
+def _driven_with(store: Store, run_id: str) -> str:
+    """The run that is driven so that another one is: a child is driven by its parent, while that is not over."""
+    row = store.journal.row(run_id)
+    above = store.journal.row(row.parent) if row is not None and row.parent else None
+    return run_id if above is None or above.status in ENDED else _driven_with(store, above.run_id)
 
 
 def is_driven(store: Store, run_id: str) -> bool:

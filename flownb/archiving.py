@@ -50,7 +50,12 @@ def export_run(store: Store, run_id: str, path: str | Path) -> Path:
         assert row is not None
         rows += reversed(journal.runs(parent=row.run_id))
     runs = [
-        ArchivedRun(row.run_id, journal.raw(row.run_id), {"workflow": row.workflow, "status": row.status})
+        ArchivedRun(
+            row.run_id,
+            journal.raw(row.run_id),
+            {"workflow": row.workflow, "status": row.status},
+            sound=journal.sound(row.run_id),
+        )
         for row in rows
         if row is not None
     ]

@@ -6,6 +6,7 @@ import asyncio
 import sys
 import time
 from contextlib import suppress
+from contextvars import Context
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -70,19 +71,59 @@ async def _in_script(run: Run[Any], over: asyncio.Future[None]) -> None:
     if run._told_waiting:
         await over
         return
-    loop = over.get_loop()
-    timers: list[asyncio.TimerHandle] = []
-    timers.append(loop.call_later(PATIENCE_S, _say_if_waiting, run, loop, timers))
+    patience = _patience_of(over.get_loop())
+    patience.begin(run, over)
     try:
         await over
     finally:
-        timers[0].cancel()
+        patience.end(over)
 
 
-# No function inside the other one: it would name itself, and so keep the run until the collector comes.
-def _say_if_waiting(run: Run[Any], loop: asyncio.AbstractEventLoop, timers: list[asyncio.TimerHandle]) -> None:
-    if not _says(run):
-        timers[:] = [loop.call_later(PATIENCE_S, _say_if_waiting, run, loop, timers)]
+class _Patience:
+    """The awaits of one loop: a single timer looks after all of them, since thousands may end within a moment."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._loop = loop
+        #: By what ends the await: the run, and since when it was not found waiting; the oldest first.
+        self._awaits: dict[asyncio.Future[None], tuple[Run[Any], float]] = {}
+        self._timer: asyncio.TimerHandle | None = None
+
+    def begin(self, run: Run[Any], over: asyncio.Future[None]) -> None:
+        self._awaits[over] = run, self._loop.time()
+        if self._timer is None:
+            self._look_in(PATIENCE_S)
+
+    def end(self, over: asyncio.Future[None]) -> None:
+        self._awaits.pop(over, None)
+
+    def _look_in(self, delay_s: float) -> None:
+        # In a clean context: that of a step would keep its run alive until then.
+        self._timer = self._loop.call_later(delay_s, self._look, context=Context())
+
+    def _look(self) -> None:
+        self._timer, now = None, self._loop.time()
+        while self._awaits:
+            over = next(iter(self._awaits))
+            run, since = self._awaits[over]
+            if since + PATIENCE_S > now:
+                self._look_in(since + PATIENCE_S - now)
+                return
+            del self._awaits[over]
+            if not _says(run):
+                self._awaits[over] = run, now
+
+
+_patience: dict[asyncio.AbstractEventLoop, _Patience] = {}
+
+
+def _patience_of(loop: asyncio.AbstractEventLoop) -> _Patience:
+    found = _patience.get(loop)
+    if found is None:
+        for other in list(_patience):
+            if other.is_closed():
+                _patience.pop(other, None)
+        found = _patience[loop] = _Patience(loop)
+    return found
 
 
 def _says(run: Run[Any]) -> bool:

@@ -19,7 +19,7 @@ from flownb.context import Context
 from flownb.core.state import Child
 from flownb.core.ticks import GateReason, Parent, RunForked, RunOpened, RunStarted, Terms
 from flownb.defaults import options
-from flownb.definition import Definition, Policies
+from flownb.definition import Definition, inherited
 from flownb.errors import caller_level
 from flownb.events import StartEvent
 from flownb.policy import AnswerPolicy, Notice
@@ -220,13 +220,19 @@ def launched(runner: Runner, workflow: Workflow[Any], settings: Settings, *, ful
     known[runner_key(runner, workflow, settings)] = runner
     if in_kernel():
         room("capture")()  # before the first step can display anything
-    limit = workflow._num_concurrent_runs
-    if limit is None:
+    line = line_of(workflow)
+    if line is None:
         runner.host.call(runner.launch)
     else:
-        lines.setdefault(workflow, Line(limit)).enter(runner)
+        line.enter(runner, runner.launch)
     shown_at_start(run, full=full)
     return run
+
+
+def line_of(workflow: Workflow[Any]) -> Line | None:
+    """Where its runs wait for their turn, if not all of them may live at once."""
+    limit = workflow._num_concurrent_runs
+    return None if limit is None else lines.setdefault(workflow, Line(limit))
 
 
 def shown_at_start(run: Run[Any], *, full: bool) -> None:
@@ -269,17 +275,8 @@ def child_maker(settings: Settings, store: Store | None, flow: Workflow[Any]) ->
 
 def _take_in(runner: Runner, flow: Workflow[Any], parent: Runner) -> None:
     """A child inherits from its parent."""
-    runner.policies = _inherited(flow.definition.policies, parent.policies)
+    runner.policies = inherited(flow.definition.policies, parent.policies)
     runner._context = parent._context  # its steps see what the caller of its parent had set
-
-
-def _inherited(own: Policies, above: Policies) -> Policies:
-    """A child's own retry policy and step time limit win over those of its parent (R3.5)."""
-    return replace(
-        own,
-        retry_policy=above.retry_policy if own.retry_policy is None else own.retry_policy,
-        step_timeout=above.step_timeout if own.step_timeout is None else own.step_timeout,
-    )
 
 
 def outfit(worker: Worker) -> Context[Any]:

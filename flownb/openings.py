@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from flownb.answering import answer_request
-from flownb.errors import RequestClosed, RequestError
+from flownb.errors import JournalDamaged, RequestClosed, RequestError
 from flownb.events import Event
 from flownb.requests import Request
 from flownb.runtime.questions import secret_of
@@ -38,7 +39,11 @@ class StoreRequest:
 
     @property
     def question(self) -> Any:
-        """What it asks; of a class that this process does not have, as it is stored."""
+        """What it asks; of a class that this process does not have, as it is stored.
+
+        Raises:
+            JournalDamaged: It cannot be read.
+        """
         return self._store._committer.question(self._row).value
 
     def opened(self) -> Request[Any]:
@@ -62,7 +67,11 @@ class StoreRequest:
         return self.opened().form()
 
     def __repr__(self) -> str:
-        return f"<Request {self.id} of {self.step}: {self.question!r}, open>"
+        try:
+            asks = repr(self.question)
+        except JournalDamaged as error:
+            asks = f"({error})"
+        return f"<Request {self.id} of {self.step}: {asks}, open>"
 
 
 class StoreRequests:
@@ -75,8 +84,13 @@ class StoreRequests:
         return [StoreRequest(self._store, run_id, row) for run_id, row in self._store.journal.waiting(kind="request")]
 
     def of(self, kind: type[Event]) -> list[StoreRequest]:
-        """Those of one question class."""
-        return [found for found in self._open() if isinstance(found.question, kind)]
+        """Those of one question class, as far as they can be read."""
+        found = []
+        for request in self._open():
+            with suppress(JournalDamaged):
+                if isinstance(request.question, kind):
+                    found.append(request)
+        return found
 
     def __len__(self) -> int:
         return len(self._open())

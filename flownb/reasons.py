@@ -34,7 +34,8 @@ class Reason(str):
 def why(runner: Runner) -> Reason:
     """The reason of the present moment (R5.39)."""
     if runner.suspended and waits_still(runner):
-        return Reason(f"{reason_of(runner.state, runner.clock.now(), 0, runner.ticks)} {_where(runner)}")
+        said = reason_of(runner.state, runner.clock.now(), 0, runner.ticks)
+        return Reason(" ".join([said, *_unanswered(runner), _where(runner)]))
     if runner.suspended:
         by = _by(runner.state)
         because = "" if runner.suspended == f"suspended{by}" else f": {runner.suspended.rstrip('.')}"
@@ -47,9 +48,7 @@ def why(runner: Runner) -> Reason:
         said.append("It goes by an older definition of its steps: adopt() takes the newest.")
     if runner.state.gate:
         said += [f"Step {step} stands still at {what}." for step, what in standing_still(runner)]
-    if runner.state.requests.n:
-        errors = list(runner.questions.errors.items())
-        said += [f"For request {n}: {error}" for n, error in errors if runner.state.requests.get(n) is not None]
+    said += _unanswered(runner)
     if runner.state.side.children.n:
         children = list((runner.children or {}).values())
         said += [
@@ -58,6 +57,13 @@ def why(runner: Runner) -> Reason:
             if child.suspended or child.state.status == "waiting"
         ]
     return Reason(" ".join(said))
+
+
+def _unanswered(runner: Runner) -> list[str]:
+    """Why answers did not come that were to come, or that came and did not fit."""
+    requests = runner.state.requests
+    errors = list(runner.questions.errors.items()) if requests.n else ()
+    return [f"For request {n}: {error}" for n, error in errors if requests.get(n) is not None]
 
 
 def _where(runner: Runner) -> str:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from flownb.core.reduce import is_first
-from flownb.core.spec import Spec
 from flownb.core.ticks import AnyTick
 from flownb.defaults import options
 from flownb.definition import Definition
@@ -21,6 +20,7 @@ from flownb.runtime.runner import Runner
 from flownb.runtime.stored import watch
 from flownb.starting import known
 from flownb.store.drivers import is_imported, missing_in
+from flownb.store.journal import definition_of
 
 if TYPE_CHECKING:
     from flownb.workflow import Workflow
@@ -47,7 +47,10 @@ def restored(
     ticks, damage = _read(store, run_id)
     first = ticks[0]
     assert is_first(first)
-    spec: Spec = first.spec if hasattr(first, "spec") else first.snapshot.spec
+    spec = definition_of([first])
+    if spec is None:
+        reason = "its first tick tells of no workflow"
+        raise JournalDamaged(f"Run {run_id!r} cannot be read: {reason}.", run_id=run_id, seq=1, reason=reason)
     flow = workflow if workflow is not None else flow_of(spec.key)
     definition = Definition(spec, (), {}, StartEvent) if flow is None else flow.definition
     runner = Runner(

@@ -15,6 +15,7 @@ from flownb.core.ticks import DefinitionAdopted, GateOpened, GateReason, RunOpen
 from flownb.defaults import options
 from flownb.definition import Definition
 from flownb.errors import (
+    DefinitionChanged,
     JournalDamaged,
     RunConflict,
     RunNotFound,
@@ -25,7 +26,7 @@ from flownb.errors import (
     near,
 )
 from flownb.forking import begun, go_on_from, refuse_homeless, refuse_other, retry_run, with_children
-from flownb.launch import Settings, equip, notebook, runner_for, shown_at_start, store_of
+from flownb.launch import Settings, equip, line_of, notebook, runner_for, shown_at_start, store_of
 from flownb.restoring import flow_of, is_blind, is_in, restored
 from flownb.run import Run
 from flownb.runs import Store, store_for
@@ -33,7 +34,7 @@ from flownb.runtime.host import Host, host_for
 from flownb.runtime.opening import driver_of, unknown_outcomes
 from flownb.runtime.pending import Pending
 from flownb.runtime.runner import Runner, Shared
-from flownb.runtime.stored import is_viewed, refuse_changes
+from flownb.runtime.stored import is_viewed, mark, refuse_changes
 from flownb.snapshot import Snapshot, dump, load, take, user_of
 from flownb.starting import known, resting
 from flownb.store.drivers import is_imported
@@ -140,7 +141,7 @@ def driven(run: Run[Any]) -> Run[Any]:
     runner, workflow, settings = run._runner, run._workflow, run._settings
     if not runner.suspended:
         if not runner.ended:
-            _reopen(runner, workflow.definition)  # a suspension may be under way
+            _reopen(runner, workflow)  # a suspension may be under way
         return run
     stored = runner.stored
     refuse_changes(runner)
@@ -156,14 +157,16 @@ def driven(run: Run[Any]) -> Run[Any]:
         assert store is not None
         runner = restored(store, runner.run_id, workflow, settings)
         run = Run(runner, workflow, settings)
-    refuse_homeless(runner.state, workflow.definition.spec)
+        if runner.ended:  # another process brought it to its end
+            return run
+    _refuse_changed(runner, workflow.definition)
     resting.discard(runner)
     if runner.end.done() or runner.host.is_lost():
         return _drive_anew(workflow, settings, runner)
     if runner.make_child is not None:
         with_children(runner)
-    _reopen(runner, workflow.definition)
-    if stored is not None and is_viewed(runner):
+    is_turn = _reopen(runner, workflow)
+    if stored is not None and is_turn and is_viewed(runner):
         warnings.warn(
             f"Run {runner.run_id!r}: {runner.suspended}. Here it can be looked at, answered, paused and cancelled.",
             UserWarning,
@@ -174,8 +177,24 @@ def driven(run: Run[Any]) -> Run[Any]:
     return run
 
 
-def _reopen(runner: Runner, definition: Definition) -> None:
-    """Drive it again; when this returns, it takes answers."""
+def _refuse_changed(runner: Runner, definition: Definition) -> None:
+    """Raises DefinitionChanged if a step with work is gone from a definition; the store lists the run so (R6.44)."""
+    try:
+        refuse_homeless(runner.state, definition.spec)
+    except DefinitionChanged:
+        if runner.stored is not None:
+            with suppress(WorkflowRuntimeError):  # the store cannot be used now: the refusal counts
+                mark(runner, "definition_changed")
+        raise
+
+
+def _reopen(runner: Runner, workflow: Workflow[Any]) -> bool:
+    """Drive it again, when it is its turn; then, when this returns, it takes answers.
+
+    Returns:
+        False if it has to wait for its turn (`num_concurrent_runs`).
+    """
+    definition = workflow.definition
     reopened: Pending[None] = Pending("the reopening", runner.host.loop)
 
     def reopen() -> None:
@@ -191,10 +210,15 @@ def _reopen(runner: Runner, definition: Definition) -> None:
         else:
             reopened.resolve(None)
 
-    runner.host.call(reopen)
+    line = line_of(workflow) if runner.suspended and runner.state.head.parent is None else None
+    if line is None:
+        runner.host.call(reopen)
+    elif not line.enter(runner, reopen):
+        return False
     if not runner.host.is_here():
         with suppress(TimeoutError):  # its loop is busy: it follows
             reopened.result(_REOPENING_S)
+    return True
 
 
 def _resume_snapshot(workflow: Workflow[Any], settings: Settings, plain: Mapping[str, Any]) -> Run[Any]:

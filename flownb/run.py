@@ -322,8 +322,11 @@ class Run(Awaitable[R], Generic[R]):
     @property
     def forked_from(self) -> tuple[str, int] | None:
         """Run and tick that it comes from, as `(run id, seq)`; None for a run that began with its input."""
-        first = self._runner.first
-        return (first.base, first.base_seq) if isinstance(first, RunForked) else None
+        runner = self._runner
+        forked: Any = runner.first
+        if not isinstance(forked, RunForked) and forked.run_id != self.run_id:  # read from its journal, a shared past
+            forked = next((t for t in runner.ticks if isinstance(t, RunForked) and t.run_id == self.run_id), None)
+        return (forked.base, forked.base_seq) if isinstance(forked, RunForked) else None
 
     def snapshot(self) -> Any:
         """All of the run as it is now, as plain JSON can hold it; `flow.resume(snapshot)` goes on from it."""

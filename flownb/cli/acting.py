@@ -19,7 +19,7 @@ from flownb.requests import Request
 from flownb.runs import Store
 from flownb.runtime.children import cancel_tick
 from flownb.runtime.runner import Runner
-from flownb.runtime.stored import pass_on, refuse_changes
+from flownb.runtime.stored import accept, refuse_changes
 from flownb.store.drivers import describe, is_imported
 
 #: So long at most a cancel waits for the end of the run, in seconds.
@@ -79,8 +79,9 @@ def cancel(store: Store, run_id: str, reason: str) -> str:
     if sight.damage and not is_imported(sight.row.driver) and sight.row.status not in ENDED:
         raise WorkflowRuntimeError(f"A damaged run is never driven again, so it cannot be cancelled: {sight.damage}")
     run = store.run(run_id)
-    if run._runner.state.spec.on_cancel and sight.row.status == "waiting" and not is_live(sight.holder):
-        _leave_to_others(store, run._runner, reason)
+    may_wait = run._runner.state.spec.on_cancel and sight.row.status == "waiting" and not is_live(sight.holder)
+    if may_wait and _is_taken_by_others(store, run._runner, reason):
+        return _status(store, run_id)
     try:
         run.cancel(reason).result(CANCEL_S)
     except TimeoutError:
@@ -90,21 +91,29 @@ def cancel(store: Store, run_id: str, reason: str) -> str:
         ) from None
     for child in _left(store, run_id):
         store.run(child).cancel(reason or "its parent is over").result(CANCEL_S)
+    return _status(store, run_id)
+
+
+def _status(store: Store, run_id: str) -> str:
     row = store.journal.row(run_id)
     return row.status if row is not None else ""
 
 
-def _leave_to_others(store: Store, runner: Runner, reason: str) -> None:
+def _is_taken_by_others(store: Store, runner: Runner, reason: str) -> bool:
     """A run that waits is held by nobody, yet a process may wait with it that has the code of its `@on_cancel` steps:
-    that one is given a moment to take the cancel."""
+    that one is given a moment to take the cancel, and then the time to run them."""
     refuse_changes(runner)
-    pass_on(runner, cancel_tick(runner, reason, options.user))
-    end = time.monotonic() + OTHERS_S
-    while time.monotonic() < end:
-        row = store.journal.row(runner.run_id)
-        if row is None or row.status != "waiting":
-            return
+    accept(runner, cancel_tick(runner, reason, options.user))
+    now = time.monotonic()
+    until, end = now + OTHERS_S, now + CANCEL_S
+    while time.monotonic() < until:
+        status = _status(store, runner.run_id)
+        if status in ENDED:
+            return True
+        if status == "cancelling":
+            until = end
         time.sleep(0.05)
+    return False
 
 
 def _left(store: Store, run_id: str) -> Iterator[str]:

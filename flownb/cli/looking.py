@@ -129,9 +129,17 @@ def status_words(store: Store, row: RunRow) -> str:
     """A status, and what people must know with it."""
     if is_imported(row.driver):
         return f"{row.status} (imported)"
-    if row.status in _ACTIVE and not is_live(store.journal.holder(row.run_id)):
+    if row.status in _ACTIVE and not is_live(_holder(store, row.run_id)):
         return f"{row.status} (nobody drives it)"
     return row.status
+
+
+def _holder(store: Store, run_id: str) -> Holder:
+    """Who drives a listed run: nobody, if it was deleted since or cannot be found by the id that is listed."""
+    try:
+        return store.journal.holder(run_id)
+    except RunNotFound:
+        return Holder("", 0, 0.0)
 
 
 def _driver_words(sight: Sight) -> str:
@@ -184,7 +192,7 @@ def _asks(n: int) -> str:
 
 
 def run_json(store: Store, row: RunRow) -> dict[str, Any]:
-    holder = store.journal.holder(row.run_id)
+    holder = _holder(store, row.run_id)
     return {
         "run": row.run_id,
         "workflow": row.workflow,
@@ -299,8 +307,7 @@ def _children_lines(store: Store, row: RunRow) -> Iterator[str]:
 
 def _tick_words(seq: int, tick: AnyTick, before: RunState | None) -> tuple[str, str, str, str, str]:
     kind, step, event, keys = caption(tick, before)
-    at = time.strftime("%H:%M:%S", time.localtime(tick.at))
-    return _TICK.format(seq), at, kind, clean(step), brief(f"{event} {keys}")
+    return _TICK.format(seq), clock(tick.at, "%H:%M:%S"), kind, clean(step), brief(f"{event} {keys}")
 
 
 def show_json(store: Store, sight: Sight) -> dict[str, Any]:
@@ -344,6 +351,8 @@ class Asked(Struct):
     opened_at: float | None
     deadline: float | None
     is_answered: bool
+    #: Why the driver refused the last answer; "" if it refused none.
+    refused: str = ""
 
     @property
     def id(self) -> str:
@@ -356,11 +365,12 @@ def asked_of(store: Store, sight: Sight, request: Request, is_answered: bool) ->
     step = state.spec.steps[request.step].name if request.step >= 0 else ""
     try:
         schema = store._committer.schema(sight.row.run_id, request.id)
+        refused = store._committer.refusal(sight.row.run_id, request.id)
     except WorkflowError:
-        schema = None
+        schema, refused = None, ""
     return Asked(
         sight.row.run_id, request.id, sight.row.workflow, step, request.question.value, schema,
-        request.opened_at, request.due_at, is_answered,
+        request.opened_at, request.due_at, is_answered, refused,
     )  # fmt: skip
 
 
@@ -370,14 +380,20 @@ def open_questions(store: Store) -> list[Asked]:
     sights: dict[str, Sight] = {}
     for run_id, row in store.journal.waiting(kind="request"):
         if run_id not in sights:
-            sights[run_id] = see(store, run_id)
+            try:
+                sights[run_id] = see(store, run_id)
+            except RunNotFound:  # it was deleted just now, or its row is damaged
+                continue
         sight = sights[run_id]
         known = next(((r, answered) for r, answered in sight.open if r.id == row.id), None)
         if known is not None:
             found.append(asked_of(store, sight, *known))
             continue
-        question = store._committer.question(row).value
-        schema = store._committer.schema(run_id, row.id)
+        try:
+            question = store._committer.question(row).value
+            schema = store._committer.schema(run_id, row.id)
+        except JournalDamaged as error:
+            question, schema = f"({error})", None
         found.append(Asked(run_id, row.id, sight.row.workflow, row.step, question, schema, None, row.due, False))
     return found
 
@@ -394,6 +410,8 @@ def question_lines(asked: Asked, store_part: list[str]) -> Iterator[str]:
         said.append("answered, waits for its driver")
     yield "  ".join(said)
     yield f"  {question_of(asked.question)}"
+    if asked.refused:
+        yield f"  The last answer was refused: {clean(asked.refused)}"
     if not asked.is_answered:
         yield f"  {words_of(command_for(asked.id, asked.schema, store_part))}"
         yield from (f"      {line}" for line in fields_of(asked.schema))
@@ -412,5 +430,6 @@ def asked_json(asked: Asked) -> dict[str, Any]:
         "opened_at": asked.opened_at,
         "deadline": asked.deadline,
         "is_answered": asked.is_answered,
+        "refused": asked.refused or None,
         "command": words_of(command_for(asked.id, asked.schema, [])),
     }

@@ -52,9 +52,12 @@ def ago(at: float) -> str:
     return f"{span(time.time() - at)} ago"
 
 
-def clock(at: float) -> str:
-    """A moment in local time."""
-    return time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(at))
+def clock(at: float, form: str = "%Y-%m-%d %H:%M:%S") -> str:
+    """A moment in local time; one that no calendar has, since its row is damaged, as the number that it is."""
+    try:
+        return time.strftime(form, time.localtime(at))
+    except (OverflowError, ValueError, OSError):
+        return f"{at:g}"
 
 
 def size(count: int) -> str:

@@ -110,6 +110,8 @@ class Spec(Struct, frozen=True, gc=False, omit_defaults=True):
     catchers: tuple[tuple[int, ...], ...] = ()
     #: Steps that run when the run is cancelled.
     on_cancel: tuple[int, ...] = ()
+    #: Steps that must not run twice (`idempotent=False`).
+    once: frozenset[int] = frozenset()
 
 
 def link(spec: Spec) -> Spec:
@@ -127,6 +129,7 @@ def link(spec: Spec) -> Spec:
         bases={t.key: t.bases for t in spec.types},
         slotted=frozenset(i for i, step in enumerate(spec.steps) if step.slots),
         on_cancel=tuple(i for i, step in enumerate(spec.steps) if step.on_cancel),
+        once=frozenset(i for i, step in enumerate(spec.steps) if not step.idempotent),
         catchers=_catchers(spec, routes),
     )
     return replace(linked, joins=_joins(linked))

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Literal
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from flownb.core.spec import Spec, StepSpec, TypeSpec, link
 from flownb.definition.faults import graph_faults
@@ -47,6 +48,15 @@ class Policies(Struct, frozen=True):
 
 
 DEFAULTS = Policies()
+
+
+def inherited(own: Policies, above: Policies) -> Policies:
+    """A child's own retry policy and step time limit win over those of its parent (R3.5)."""
+    return replace(
+        own,
+        retry_policy=above.retry_policy if own.retry_policy is None else own.retry_policy,
+        step_timeout=above.step_timeout if own.step_timeout is None else own.step_timeout,
+    )
 
 
 class Definition(Struct, frozen=True):

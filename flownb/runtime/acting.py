@@ -41,12 +41,15 @@ def start(runner: Runner, command: c.StartStep) -> None:
     older = runner.workers.get(d.id)
     if older is not None and not older.returned:
         runner.cut_off(older)
-    if d.step >= len(runner.definition.steps):  # opened where its code is not, to be cancelled (R5.13)
-        name = runner.state.spec.steps[d.step].name
+    name, found = runner.state.spec.steps[d.step].name, runner.definition.steps
+    place = d.step
+    if place >= len(found) or found[place].name != name:  # opened with another definition than it has
+        place = runner.definition.spec.index.get(name, len(found))
+    if place >= len(found):  # opened where its code is not, to be cancelled (R5.13)
         failure = Failure("flownb.errors:StepLost", f"Step {name!r} is not defined in the process that drives the run.")
         runner.put(StepFailed(runner.clock.now(), name, d.id, d.start, failure))
         return
-    worker = Worker(runner, d, runner.definition.steps[d.step])
+    worker = Worker(runner, d, found[place])
     runner.workers[d.id] = worker
     try:
         worker.begin(runner.new_context())

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from flownb.core.history import work_of
 from flownb.core.reduce import begin, is_first, reduce
 from flownb.core.state import RunState, is_ended
 from flownb.core.ticks import AnyTick
@@ -23,19 +22,17 @@ if TYPE_CHECKING:
     from flownb.runtime.commit import Committer
     from flownb.runtime.runner import Runner
 
-#: So much work lies between two of them, and so often what is alive.
-WORK = 1_000
+#: So often what is alive lies between two of them, as work.
 _ALIVE = 4
 _log = logging.getLogger("flownb")
 _lock = threading.Lock()  # a codec of snapshots is used by one thread at a time
 
 
 def save_if_due(runner: Runner) -> None:
-    """After a turn that is in the journal; on the loop's thread."""
+    """After a turn that is in the journal, when there was enough work; on the loop's thread."""
     stored, state = runner.stored, runner.state
     assert stored is not None
-    stored.work += sum(work_of(entry[1]) for entry in runner.seen)
-    if stored.work < WORK or is_ended(state) or stored.work < _ALIVE * _alive(state):
+    if is_ended(state) or stored.work < _ALIVE * _alive(state):
         return
     stored.work = 0
     try:

@@ -12,11 +12,12 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
+from flownb.core.commands import StartStep
 from flownb.core.state import Request, is_ended, shown_status
 from flownb.core.ticks import AnyTick, EventArrived, QuietNoticed, RequestAnswered, RunForked, RunStarted, TimerFired
 from flownb.core.values import Out
-from flownb.errors import JournalConflict, NotStorable, RunOwnedElsewhere, WorkflowRuntimeError
-from flownb.runtime.indexing import question_row, waits_after
+from flownb.errors import JournalConflict, JournalDamaged, NotStorable, RunOwnedElsewhere, WorkflowRuntimeError
+from flownb.runtime.indexing import has_more, question_row, waits_after
 from flownb.runtime.questions import secret_of
 from flownb.runtime.stored import claim_again
 from flownb.store.drivers import driver_id
@@ -45,6 +46,8 @@ class Asked(Struct, frozen=True, omit_defaults=True):
     question: msgspec.Raw
     #: JSON Schema of what answers it.
     schema: dict[str, Any] | None = None
+    #: Why its driver refused an answer that another process took.
+    refused: str = ""
 
 
 class Committer:
@@ -118,7 +121,8 @@ class Committer:
 
     def _write(self, runners: list[Runner]) -> None:
         durable = any(
-            is_ended(runner.after) or any(type(tick) in _ACKNOWLEDGED for tick in runner.batch) for runner in runners
+            is_ended(runner.after) or any(type(tick) in _ACKNOWLEDGED for tick in runner.batch) or _starts_once(runner)
+            for runner in runners
         )
         self.journal.append([self._entry(runner) for runner in runners], durable=durable)
 
@@ -126,6 +130,9 @@ class Committer:
         if runner.stored is not None and runner.stored.is_released:
             claim_again(runner)
         ticks, state, stored = runner.batch, runner.after, runner.stored
+        if stored is not None and runner.before_seq and not stored.dropped and not has_more(runner.seen):
+            # Most turns: nothing but ticks.
+            return Append(runner.run_id, runner.before_seq, ticks, shown_status(state), stored.epoch, self.driver)
         opened, closed = waits_after(runner.seen, lambda request: self.row(runner, request))
         return Append(
             runner.run_id,
@@ -163,27 +170,38 @@ class Committer:
         n = self.journal.put(runner.run_id, tick, key=key, request=request)
         return replace(tick, entry=n) if n else None
 
-    def drop(self, runner: Runner, entry: int) -> None:
-        """Take an entry out of the durable inbox, and do nothing about it."""
+    def drop(self, runner: Runner, entry: int, request: Request) -> None:
+        """Take an answer that does not fit out of the durable inbox; the row of its question says why."""
         last, status = runner.before_seq, shown_status(runner.state)
-        self.journal.append([Append(runner.run_id, last, (), status, runner_epoch(runner), self.driver, [entry])])
+        said, epoch = [self.row(runner, request)], runner_epoch(runner)
+        self.journal.append([Append(runner.run_id, last, (), status, epoch, self.driver, [entry], said)])
 
     def row(self, runner: Runner, request: Request) -> Waits:
         """The row of an open question."""
         token = request.token or secret_of(self.token(runner.run_id, request.id))
         schema = runner.stored.schema(runner, request) if runner.stored is not None else None
-        asked = Asked(msgspec.Raw(self.codec.encode_out(request.question)), schema)
+        refused = runner.questions.errors.get(request.id, "") if runner.stored is not None else ""
+        asked = Asked(msgspec.Raw(self.codec.encode_out(request.question)), schema, refused)
         return question_row(runner.after, request, msgspec.json.encode(asked), token)
 
     def question(self, row: Waits) -> Out:
         """The question of a row."""
-        return self.codec.decode_out(bytes(msgspec.json.decode(row.body, type=Asked).question))
+        return self.codec.decode_out(bytes(_asked_in(row).question))
 
     def schema(self, run_id: str, request: int) -> dict[str, Any] | None:
         """The JSON Schema of what answers an open question, None where there is none."""
+        asked = self._asked(run_id, request)
+        return asked.schema if asked is not None else None
+
+    def refusal(self, run_id: str, request: int) -> str:
+        """Why the driver refused the last answer of an open question; "" if it refused none."""
+        asked = self._asked(run_id, request)
+        return asked.refused if asked is not None else ""
+
+    def _asked(self, run_id: str, request: int) -> Asked | None:
         for _, row in self.journal.waiting(run_id=run_id, kind="request"):
             if row.id == request:
-                return msgspec.json.decode(row.body, type=Asked).schema
+                return _asked_in(row)
         return None
 
     def token(self, run_id: str, request: int) -> str:
@@ -192,6 +210,24 @@ class Committer:
             self._secret = self.journal.secret()
         digest = hmac.digest(self._secret, f"{run_id}:{request}".encode(), hashlib.sha256)
         return base64.urlsafe_b64encode(digest[:24]).decode("ascii")
+
+
+def _starts_once(runner: Runner) -> bool:
+    """Whether a turn starts a step that must not run twice: that it did is on the disk first (R3.61)."""
+    once = runner.after.spec.once
+    return bool(once) and any(
+        type(command) is StartStep and command.delivery.step in once
+        for _, _, _, commands in runner.seen
+        for command in commands
+    )
+
+
+def _asked_in(row: Waits) -> Asked:
+    try:
+        return msgspec.json.decode(row.body, type=Asked)
+    except (ValueError, RecursionError) as error:  # somebody, or a disk, changed it
+        reason = str(error) or type(error).__name__
+        raise JournalDamaged(f"A question cannot be read: {reason}.", run_id="", seq=0, reason=reason) from error
 
 
 def runner_epoch(runner: Runner) -> int:

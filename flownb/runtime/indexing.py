@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from flownb.core import commands as c
 from flownb.core.state import Request, RunState, Timer
-from flownb.core.ticks import RequestHeld, RunForked, RunOpened, TimerFired
+from flownb.core.ticks import QuietNoticed, RequestHeld, RunForked, RunOpened, TimerFired
 from flownb.store.journal import Kind, Waits
 
 if TYPE_CHECKING:
@@ -20,10 +20,23 @@ if TYPE_CHECKING:
 #: Kinds of timers that are listed, by the word for people. The time limits of a run and of its `@on_cancel` steps count
 #: only while somebody drives it, and a deadline stands with its question.
 _LISTED: dict[str, Kind] = {"sleep": "timer", "wait": "timer", "rate": "timer", "retry": "retry"}
-_INDEXED = (c.ArmTimer, c.DisarmTimer, c.OpenRequest, c.CloseRequest)
+_INDEXED = frozenset({c.ArmTimer, c.DisarmTimer, c.OpenRequest, c.CloseRequest})
 _ALL_ANEW = (RunForked, RunOpened)
+_LOOKED_AT = frozenset({*_ALL_ANEW, TimerFired, QuietNoticed, RequestHeld})
 
 Key = tuple[Kind, int]
+
+
+def has_more(seen: Iterable[Seen]) -> bool:
+    """Whether a store has more to do about a turn than to write its ticks: rows of what the run waits for, entries of
+    the inbox, a look whether something came."""
+    for _, tick, _, commands in seen:
+        if tick.entry or type(tick) in _LOOKED_AT:
+            return True
+        for command in commands:
+            if type(command) in _INDEXED:
+                return True
+    return False
 
 
 def waits_after(seen: Iterable[Seen], question: Callable[[Request], Waits]) -> tuple[list[Waits], list[Key]]:

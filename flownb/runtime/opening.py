@@ -10,10 +10,11 @@ from msgspec.structs import replace
 
 from flownb.core.gate import is_control
 from flownb.core.life import ends_in
-from flownb.core.state import RunState
+from flownb.core.state import ENDED, RunState
 from flownb.core.ticks import AnyTick, ChildChanged, QuietNoticed, RequestAnswered, StateWritten, StepFailed
 from flownb.core.values import Out
 from flownb.events import OutcomeUnknown
+from flownb.runtime.children import cancel_tick
 from flownb.runtime.questions import Accepted
 from flownb.runtime.results import out_of
 from flownb.store.drivers import describe
@@ -45,6 +46,17 @@ def unknown_outcomes(runner: Runner, settled: Collection[int] = ()) -> dict[int,
                 question = OutcomeUnknown(step=spec.name, input_event=given, attempt=d.attempt, started_at=d.at)
                 found[d.id] = out_of(question, runner.definition, 0.0)
     return found
+
+
+def orphaned(runner: Runner) -> list[AnyTick]:
+    """The cancel of a child whose parent is over: nobody hears of it any more (R2.45)."""
+    parent = runner.state.head.parent
+    if parent is None or runner.stored is None:
+        return []
+    row = runner.stored.committer.journal.row(parent.run_id)
+    if row is None or row.status not in ENDED:
+        return []
+    return [cancel_tick(runner, f"its parent {parent.run_id!r} is over: {row.status}", "")]
 
 
 def put_inbox(runner: Runner, base: RunState, inbox: Sequence[AnyTick], later: float = 0.0) -> None:

@@ -148,6 +148,8 @@ class Questions:
         """A tick closed a question with an answer."""
         if isinstance(tick, RequestAnswered):
             request = before.requests.get(tick.request)
+            if request is not None and request.id not in self.accepted:  # another process took it
+                self.accepted[request.id] = Accepted(tick.answer, tick.by, tick.at, tick.how, tick.key)
         else:
             timer = before.timers.get(tick.timer)
             request = before.requests.get(timer.ref) if timer is not None and timer.kind == "deadline" else None

@@ -43,14 +43,15 @@ from flownb.core.ticks import (
 from flownb.core.values import Out
 from flownb.definition import Definition
 from flownb.errors import EngineLost, InboxNotEmpty
-from flownb.runtime import capture
+from flownb.runtime import capture, switching
 from flownb.runtime.acting import ACTIONS, AFTER, is_owed, start, still_runs
+from flownb.runtime.children import rest
 from flownb.runtime.clock import Clock, Handle
 from flownb.runtime.commit import Committer
 from flownb.runtime.copying import copied
 from flownb.runtime.gatekeeper import Gatekeeper, Goal, Seen, Stand
 from flownb.runtime.host import LOST, Host
-from flownb.runtime.opening import driver_of, put_inbox, unknown_outcomes
+from flownb.runtime.opening import driver_of, orphaned, put_inbox, unknown_outcomes
 from flownb.runtime.past import Past
 from flownb.runtime.pending import Pending
 from flownb.runtime.questions import Questions
@@ -359,7 +360,10 @@ class Runner:
         """Begin to drive."""
         self.is_launched = True
         self.host.runners.add(self)
-        watch(self)
+        if self.stored is not None:
+            watch(self)
+            if self.host.thread is not None:
+                switching.begin()
         capture.begin()
         self._wake_up()
 
@@ -825,6 +829,7 @@ class Runner:
         self.suspended = self.state.reason or "somebody suspended it"
         self.put_down()
         release(self)
+        rest(self)
         self.tell()
 
     def reopen(self, definition: Definition | None = None) -> None:
@@ -858,6 +863,7 @@ class Runner:
         if self.stored is not None:
             self.clear_inbox()
             put_inbox(self, self.state, came)
+            ahead += orphaned(self)
         self.control[:0] = ahead
         if "budget" in self.state.gate:  # closed for the suspension
             self.control.append(GateOpened(now, "budget"))
@@ -918,6 +924,8 @@ class Runner:
         if self not in self.host.runners:
             return
         self.host.runners.discard(self)
+        if self.stored is not None and self.host.thread is not None:
+            switching.end()
         for handle in self.timers.values():
             handle.cancel()
         self.timers.clear()

@@ -13,8 +13,11 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
 
-from flownb.core.state import ENDED, Request
-from flownb.core.ticks import AnyTick, QuietNoticed, RequestAnswered, RunStarted, TimerFired
+from flownb.core.gate import is_control
+from flownb.core.history import work_of
+from flownb.core.reduce import reduce
+from flownb.core.state import ENDED, Request, shown_status
+from flownb.core.ticks import AnyTick, QuietNoticed, RequestAnswered, RunOpened, RunStarted, TimerFired
 from flownb.core.values import alike
 from flownb.errors import (
     AnswerInvalid,
@@ -26,9 +29,9 @@ from flownb.errors import (
     RunReadOnly,
     WorkflowRuntimeError,
 )
-from flownb.runtime.checkpoints import save_if_due
 from flownb.runtime.following import follow
 from flownb.store.drivers import describe, is_gone
+from flownb.store.journal import Append
 
 if TYPE_CHECKING:
     from flownb.runtime.commit import Committer
@@ -41,8 +44,12 @@ LEASE_S = 30.0
 #: While its own turn cannot be written, an inbox that could not be written is tried again after so many seconds.
 _AGAIN_S = 0.5
 
+#: So much work lies between two saved states at least.
+WORK = 1_000
 #: So often in a row a driver decides again.
 _CONFLICTS = 5
+#: A run of such a status can be steered without its code.
+_STEERED = frozenset({"running", "waiting"})
 
 _log = logging.getLogger("flownb")
 
@@ -137,11 +144,44 @@ def _is_new(runner: Runner) -> bool:
 
 
 def pass_on(runner: Runner, tick: AnyTick) -> None:
-    """What a person does to a run, on whatever thread: a viewer's word goes through the store's inbox (R5.12)."""
-    if runner.suspended and runner.stored is not None:
-        accept(runner, tick)
-    else:
+    """What a person does to a run, on whatever thread: a viewer's word goes through the store's inbox (R5.12), and is
+    done at once where nobody drives the run (R5.13)."""
+    if not runner.suspended or runner.stored is None:
         runner.post(tick)
+    elif is_viewed(runner) and is_control(tick):
+        refuse_changes(runner)
+        runner.host.call(_steer, runner, tick)
+    else:
+        accept(runner, tick)
+
+
+def _steer(runner: Runner, tick: AnyTick) -> None:
+    """A viewer's control tick; on the loop's thread."""
+    if is_viewed(runner) and not runner.ended and not _steer_alone(runner, tick):
+        accept(runner, tick)
+
+
+def _steer_alone(runner: Runner, tick: AnyTick) -> bool:
+    """If nobody drives a run, claim it, append this one tick and give it back; nothing of its code runs."""
+    stored = runner.stored
+    assert stored is not None
+    if runner.state.status not in _STEERED or claim(runner):
+        return False
+    journal, driver = stored.committer.journal, stored.committer.driver
+    try:
+        catch_up(runner)
+        if runner.state.status not in _STEERED:
+            return runner.ended
+        tick = replace(tick, at=max(tick.at, runner.state.at))
+        after, _ = reduce(runner.state, tick)
+        journal.append(
+            [Append(runner.run_id, runner.before_seq, [tick], shown_status(after), stored.epoch, driver)], durable=True
+        )
+        follow(runner, [tick])
+    finally:
+        stored.is_viewer = True
+        journal.release(driver, [runner.run_id])
+    return True
 
 
 def _take(runner: Runner, tick: AnyTick) -> None:
@@ -157,7 +197,7 @@ def _take(runner: Runner, tick: AnyTick) -> None:
             tick = stored.check(runner, tick)
         except AnswerInvalid as error:  # the question stays open, and shows why
             runner.questions.errors[tick.request] = str(error)
-            stored.committer.drop(runner, tick.entry)
+            stored.committer.drop(runner, tick.entry, runner.state.requests[tick.request])
             runner.tell()
             return
     stored.entries.add(tick.entry)
@@ -171,17 +211,48 @@ def look(runners: Sequence[Runner]) -> None:
         if runner.ended or runner.stored is None:
             continue
         if runner.stored.is_viewer:
-            try:
-                catch_up(runner)
-            except Exception as error:
-                _cannot_read(runner, error)
+            _look_on(runner)
         elif _went_on_elsewhere(runner):
+            before = runner.before_seq
             become_viewer(runner, "another process went on with it")
-            catch_up(runner)
+            _look_on(runner)
+            if not any(type(tick) is RunOpened for tick in runner.ticks[before:]):
+                _decide_again(runner)  # it was only steered there (R5.13), and is still this process's
         elif not runner.suspended or runner.suspended is UNLOADED:
             driven[runner.run_id] = runner
     if driven:
-        look_into_inbox(driven)
+        try:
+            look_into_inbox(driven)
+        except WorkflowRuntimeError:  # the store cannot be used now
+            next(iter(driven.values())).host.later(_AGAIN_S, look, list(driven.values()))
+
+
+def _look_on(runner: Runner) -> None:
+    """A viewer reads what is new."""
+    try:
+        _forget_refused(runner)
+    except WorkflowRuntimeError:  # the store cannot be used now
+        runner.host.later(_AGAIN_S, look, [runner])
+    except Exception as error:
+        _cannot_read(runner, error)
+
+
+def _forget_refused(runner: Runner) -> None:
+    """Read what the driver did; an answer from here that is neither in the inbox any more nor in the journal was
+    refused by the driver's own validation (R4.46), so its question is open again."""
+    assert runner.stored is not None
+    questions, committer = runner.questions, runner.stored.committer
+    with questions.door:  # no answer is on its way into the inbox meanwhile
+        given = [n for n in questions.accepted if n in runner.state.requests]
+        came = committer.journal.inbox([runner.run_id]) if given else ()
+        waits = {getattr(entry.tick, "request", 0) for entry in came}
+        catch_up(runner)
+        refused = [n for n in given if n not in waits and n in runner.state.requests]
+        for n in refused:
+            del questions.accepted[n]
+            questions.errors[n] = committer.refusal(runner.run_id, n)
+    if refused:
+        runner.tell()
 
 
 def _went_on_elsewhere(runner: Runner) -> bool:
@@ -294,7 +365,11 @@ def written(runner: Runner) -> None:
     if stored is None:
         return
     stored.conflicts = 0
-    save_if_due(runner)
+    stored.work += sum(work_of(entry[1]) for entry in runner.seen)
+    if stored.work >= WORK:
+        from flownb.runtime.checkpoints import save_if_due  # most runs are shorter
+
+        save_if_due(runner)
     if stored.dropped:
         stored.dropped.clear()
     if stored.entries:
@@ -312,6 +387,28 @@ def is_viewed(runner: Runner) -> bool:
 def waits_still(runner: Runner) -> bool:
     """Whether a run that is not driven here just now is to its readers what its journal says."""
     return is_viewed(runner) or runner.suspended is UNLOADED
+
+
+def mark(runner: Runner, status: str) -> None:
+    """Let the store list a run that nobody drives with another status, until somebody drives it; its journal stays as
+    it is. One that is driven is left alone.
+
+    Raises:
+        WorkflowRuntimeError: The store cannot be used now.
+    """
+    stored = runner.stored
+    assert stored is not None
+    if not is_viewed(runner) and not runner.suspended:
+        return
+    journal, driver = stored.committer.journal, stored.committer.driver
+    found = journal.claim(runner.run_id, driver, LEASE_S, was_lost=is_gone)
+    if not found.epoch:
+        return
+    try:
+        journal.append([Append(runner.run_id, found.seq, (), status, found.epoch, driver)])
+    finally:
+        stored.epoch = found.epoch
+        journal.release(driver, [runner.run_id])
 
 
 def claim(runner: Runner) -> str:

@@ -48,6 +48,9 @@ class ArchivedRun(Struct, frozen=True):
     about: dict[str, Any] = {}
     #: Why the journal is sound only up to its last row here; "" if it is whole.
     fault: str = ""
+    #: Rows that are to be written as sound ones, from the first; None: all. Those after them were changed in the store:
+    #: they are in the file to be looked at, and who reads it takes them for damaged.
+    sound: int | None = None
 
 
 class Archive(Struct, frozen=True):
@@ -112,7 +115,7 @@ def write_archive(path: str | Path, runs: Sequence[ArchivedRun], artifacts: Arti
                 name = f"children/{n}.jsonl" if n else "journal.jsonl"
                 listed.append(_Listed(run.run_id, name, len(run.rows), run.about))
                 with zip_.open(_member(name, zipfile.ZIP_DEFLATED), "w", force_zip64=True) as file:
-                    needed |= _write_rows(file, run.rows)
+                    needed |= _write_rows(file, run.rows, len(run.rows) if run.sound is None else run.sound)
             zip_.writestr(_member("run.json", zipfile.ZIP_DEFLATED), escapes.dump(_Index("runs", FORMAT, listed)))
             missing = _write_files(zip_, sorted(needed), artifacts)
         new.replace(path)
@@ -156,14 +159,14 @@ class _Refused(Exception):
 # Writing.
 
 
-def _write_rows(file: IO[bytes], rows: Sequence[Row]) -> set[str]:
+def _write_rows(file: IO[bytes], rows: Sequence[Row], sound: int) -> set[str]:
     needed: set[str] = set()
     chain = b""
-    for seq, at, kind, stored in rows:
+    for n, (seq, at, kind, stored) in enumerate(rows):
         body = without_secrets(kind, stored)
         needed |= hashes_in(body)
         chain = _sum(chain, seq, at, kind, body)
-        line = _Line(seq, at, kind, chain.hex())
+        line = _Line(seq, at, kind, chain.hex() if n < sound else "")
         if _is_one_line_of_json(body):
             line.body = msgspec.Raw(body)
         else:

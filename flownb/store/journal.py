@@ -24,7 +24,7 @@ from msgspec import Struct
 
 from flownb.core.reduce import fold
 from flownb.core.spec import Spec
-from flownb.core.state import shown_status
+from flownb.core.state import ENDED, shown_status
 from flownb.core.ticks import AnyTick, DefinitionAdopted, RunForked, RunStarted
 from flownb.errors import (
     InboxNotEmpty,
@@ -66,8 +66,8 @@ class Append(Struct, frozen=True):
     run_id: str
     after: int
     ticks: Sequence[AnyTick]
-    #: The run's status after these ticks, as people read it (`shown_status`). A store that is not told folds the
-    #: journal whenever it lists the run.
+    #: The run's status after these ticks, as people read it (`shown_status`); without ticks, what it is from now on.
+    #: A store that is not told folds the journal whenever it lists the run.
     status: str = ""
     #: The one that the driver's claim gave; 0 is not checked. A new run begins with it.
     epoch: int = 0
@@ -333,7 +333,7 @@ class Journal(Protocol):
         ...
 
     def sound(self, run_id: str) -> int:
-        """How many of the stored ticks of a run, from the first, are as they were written; they need not be readable."""
+        """How many of the ticks of a run, from the first, are as they were written; whether they can be read or not."""
         ...
 
     def restore(self, runs: Sequence[tuple[RunRow, Sequence[Raw]]]) -> None:
@@ -444,6 +444,11 @@ def request_closed(run_id: str, request: int) -> RequestClosed:
 
 def not_found(run_id: str, place: str) -> RunNotFound:
     return RunNotFound(f"There is no run {run_id!r} in {place}.", run_id=run_id)
+
+
+def tells_status(entry: Append) -> bool:
+    """Whether an entry without ticks says what the status of a run is that is not over."""
+    return not entry.ticks and entry.after > 0 and bool(entry.status) and entry.status not in ENDED
 
 
 def definition_of(ticks: Iterable[AnyTick]) -> Spec | None:

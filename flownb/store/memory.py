@@ -36,6 +36,7 @@ from flownb.store.journal import (
     refuse_there,
     request_closed,
     status_of,
+    tells_status,
     token_taken,
 )
 
@@ -156,6 +157,8 @@ class MemoryJournal:
                 if spec is not None:
                     run.workflow, run.key, run.hash = spec.name, spec.key, spec.hash
             run.ticks.extend(entry.ticks)
+            run.status = entry.status
+        elif tells_status(entry):
             run.status = entry.status
         for n in set(entry.taken):
             del run.inbox[n]

@@ -51,8 +51,10 @@ from flownb.store.journal import (
     refuse_there,
     request_closed,
     status_of,
+    tells_status,
     token_taken,
 )
+from flownb.store.sums import chained
 
 #: Rows of one statement; more are several statements in a transaction. SQLite before 3.32 takes 999 parameters.
 ROWS_LIMIT = 120
@@ -251,9 +253,7 @@ class SqlJournal(ABC):
 
     def _append(self, written: Sequence[Written], durable: bool) -> None:
         self._flush(durable)
-        sure = [
-            (entry, _chain(rows, self._told[entry.run_id][2])) for entry, rows in written if self._goes_on(entry)
-        ]
+        sure = [(entry, _chain(rows, self._told[entry.run_id][2])) for entry, rows in written if self._goes_on(entry)]
         last = self._append_fast(written, sure)
         if last is None:
             for entry, _ in written:
@@ -320,7 +320,7 @@ class SqlJournal(ABC):
         with self._transaction():
             self._lock_runs([entry.run_id for entry, _ in written])
             todo, there = self._unwritten(unsure)
-            self._tell([(entry, rows) for entry, rows in todo if entry.ticks])
+            self._tell([(entry, rows) for entry, rows in todo if entry.ticks or tells_status(entry)])
             for some in _chunks(sure):
                 rows = [row for _, rows in some for row in rows]
                 first, *rest = _chunks(rows)
@@ -354,7 +354,7 @@ class SqlJournal(ABC):
                 continue
             refuse_conflict(entry, last)
             if rows or entry.run_id in found:
-                todo.append((entry, _chain(rows, sums.first(entry.run_id) if sum_ is None else sum_)))
+                todo.append((entry, _chain(rows, sum_ if type(sum_) is int else sums.first(entry.run_id))))
         return todo, there
 
     def _has(self, rows: Sequence[Row]) -> bool:
@@ -554,7 +554,7 @@ class SqlJournal(ABC):
     def put(self, run_id: str, tick: AnyTick, *, key: str = "", request: int = 0) -> int:
         """As `Journal.put` says."""
         row = (run_id, key, float(tick.at), *self._codec.encode(tick))
-        sum_ = sums.chained(sums.first(f"{run_id} {key}"), 0, *row[2:])
+        sum_ = chained(sums.first(f"{run_id} {key}"), 0, *row[2:])
 
         def put() -> int:
             self._flush(True)
@@ -612,7 +612,11 @@ class SqlJournal(ABC):
         parent: str | None = None,
         limit: int | None = None,
     ) -> list[RunRow]:
-        """As `Journal.runs` says. The status of a run whose journal is damaged is "damaged"."""
+        """As `Journal.runs` says. The status of a run whose journal is damaged is "damaged".
+
+        A status that somebody changed is not believed, but folded from the journal: such a run is in the list of all
+        runs, and in no list of one status.
+        """
         asked = {"workflow": workflow, "notebook": notebook, "parent": parent}
         wanted = {name: value for name, value in asked.items() if value is not None}
         if status is None:
@@ -628,11 +632,11 @@ class SqlJournal(ABC):
             values.append(limit)
         statement = RUNS.format(where=where, limit="" if limit is None else " LIMIT ?")
         rows = self._do(lambda: self._run(statement, values).fetchall())
-        return [self._run_row(*row) for row in rows]
+        return [self._run_row(*row) for row in rows if type(row[0]) is str]
 
     def _run_row(
         self,
-        run_id: Any,
+        run_id: str,
         workflow: Any,
         status: Any,
         is_proven: Any,
@@ -647,7 +651,7 @@ class SqlJournal(ABC):
             except Exception:  # unreadable, or rows that are sound one by one and make no sense together
                 status = "damaged"
         seq = seq if type(seq) is int else 0
-        return RunRow(str(run_id), str(workflow), str(status), seq, _number(started_at), _number(at), *map(_text, rest))
+        return RunRow(run_id, _text(workflow), str(status), seq, _number(started_at), _number(at), *map(_text, rest))
 
     def counts(self) -> dict[str, int]:
         """As `Journal.counts` says."""
@@ -714,7 +718,7 @@ class SqlJournal(ABC):
         """Of a checkpoint: it is of this very journal up to its tick."""
         found = self._run(SUM, (run_id, seq)).fetchone()
         before = found[0] if found is not None and type(found[0]) is int else sums.first(run_id)
-        return sums.chained(before & 0xFFFFFFFF, seq, 0.0, "checkpoint", body)
+        return chained(before & 0xFFFFFFFF, seq, 0.0, "checkpoint", body)
 
     def drop_checkpoints(self) -> None:
         """As `Journal.drop_checkpoints` says."""
@@ -837,9 +841,9 @@ def _run_values(entry: Append) -> tuple[Any, ...]:
 def _chain(rows: Sequence[Row], before: int) -> list[Summed]:
     """Rows of one run with their sums, which go on from that of the row before."""
     found: list[Summed] = []
-    for row in rows:
-        before = sums.chained(before, row[1], row[2], row[3], row[4])
-        found.append((*row, before))
+    for run_id, seq, at, kind, body in rows:
+        before = chained(before, seq, at, kind, body)
+        found.append((run_id, seq, at, kind, body, before))
     return found
 
 

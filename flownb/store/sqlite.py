@@ -84,6 +84,7 @@ class SqliteJournal(SqlJournal):
         except (OSError, sqlite3.Error) as error:
             raise self._unusable(str(error)) from error
         try:
+            self._distrust()
             self._db.create_function("flownb_now", 0, clock)
             self._prepare()
             self._choose_mode(mode)
@@ -93,6 +94,9 @@ class SqliteJournal(SqlJournal):
         except (OSError, sqlite3.Error) as error:
             self._db.close()
             raise self._unusable(str(error)) from error
+        except UnicodeDecodeError as error:  # of SQLite's own words, which quote a schema that is damaged
+            self._db.close()
+            raise self._unusable("its schema is damaged") from error
         except BaseException:
             self._db.close()
             raise
@@ -144,6 +148,13 @@ class SqliteJournal(SqlJournal):
 
     # The file.
 
+    def _distrust(self) -> None:
+        """A file may come from anybody, or be damaged: what its schema calls is harmless, pages are looked at before
+        they are used, and text that is none is read all the same, so that one bad row hides no other."""
+        self._pragma("trusted_schema = OFF")
+        self._pragma("cell_size_check = ON")
+        self._db.text_factory = _text
+
     def _prepare(self) -> None:
         """Make the tables, or bring them to this format.
 
@@ -178,6 +189,8 @@ class SqliteJournal(SqlJournal):
         ours = self._pragma("application_id") == APPLICATION_ID
         if not ours and (version or self._db.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]):
             raise self._unusable("it is an SQLite database of something else")
+        if version < 0:
+            raise self._unusable(f"it is damaged: it says that its format is {version}")
         if version > FORMAT:
             raise self._unusable(
                 f"it was written by a newer flownb (format {version}; this one knows {FORMAT}): update flownb"
@@ -251,7 +264,8 @@ class SqliteJournal(SqlJournal):
             self._synchronous = level
 
     def _pragma(self, text: str) -> Any:
-        return self._db.execute(f"PRAGMA {text}").fetchone()[0]
+        found = self._db.execute(f"PRAGMA {text}").fetchone()
+        return None if found is None else found[0]
 
     @contextmanager
     def _transaction(self) -> Generator[None, None, None]:
@@ -276,6 +290,8 @@ class SqliteJournal(SqlJournal):
             raise
         except UnicodeEncodeError as error:
             raise NotStorable(f"The id of a run is UTF-8 text, not {error.object!r}.") from error
+        except UnicodeDecodeError as error:  # of SQLite's own words, which quote what is damaged
+            raise damaged(run_id, 0, f"{self.place}: its file is damaged") from error
         except sqlite3.OperationalError as error:
             raise WorkflowRuntimeError(
                 f"The store {self.place} cannot be used now: {error}. Nothing of this turn was written."
@@ -285,6 +301,10 @@ class SqliteJournal(SqlJournal):
 
     def _unusable(self, why: str) -> WorkflowConfigurationError:
         return WorkflowConfigurationError(f"The store {self.place} cannot be used: {why}.", place=self.place)
+
+
+def _text(found: bytes) -> str:
+    return found.decode("utf-8", "replace")
 
 
 def open_default(folder: Path, codec: Codec) -> SqliteJournal:

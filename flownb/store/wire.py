@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import types
 from collections.abc import Callable, Sequence
+from functools import cache
 from typing import Any, Union, get_args, get_origin
 
 import msgspec
@@ -18,6 +19,8 @@ from flownb.core.ticks import Tick
 from flownb.core.values import Limit, Out, Role
 
 Convert = Callable[[Any], Any]
+#: Each codec derives its forms from the same hints; to evaluate them takes longer than all else.
+_fields = cache(msgspec.structs.fields)
 #: The fields that every tick has beside `at`: the last ones, given by name.
 _BY_NAME = tuple(f.name for f in msgspec.structs.fields(Tick) if f.name != "at")
 _NAMED = -len(_BY_NAME)
@@ -60,7 +63,7 @@ class TickForm:
         self.kind = kind
         self.name = kind.__name__
         self.wire = _wire_struct(kind, omit=("at",))
-        hints = [f.type for f in msgspec.structs.fields(kind) if f.name != "at"]
+        hints = [f.type for f in _fields(kind) if f.name != "at"]
         self._lowered = _converters(hints, {Out: lower}, to_wire=True)
         self._lifted = _converters(hints, {Out: lift}, to_wire=False)
         self._decoder = msgspec.json.Decoder(self.wire)
@@ -127,7 +130,7 @@ def _union_converter(arguments: Sequence[Any], known: dict[type, Convert], to_wi
 
 
 def _struct_converter(kind: Any, known: dict[type, Convert], to_wire: bool) -> Convert:
-    converters = _converters([f.type for f in msgspec.structs.fields(kind)], known, to_wire)
+    converters = _converters([f.type for f in _fields(kind)], known, to_wire)
     made = _wire_type(kind) if to_wire else kind
 
     def convert_struct(value: Struct) -> Any:
@@ -142,11 +145,12 @@ def _struct_converter(kind: Any, known: dict[type, Convert], to_wire: bool) -> C
 _wire_types: dict[type, type[Struct]] = {Out: WireOut, Limit: WireLimit}
 
 
+@cache
 def _holds_out(hint: Any) -> bool:
     if hint in _wire_types:
         return True
     if isinstance(hint, type) and issubclass(hint, Struct):
-        return any(_holds_out(f.type) for f in msgspec.structs.fields(hint))
+        return any(_holds_out(f.type) for f in _fields(hint))
     return any(map(_holds_out, get_args(hint)))
 
 
@@ -162,12 +166,13 @@ def _wire_type(hint: Any) -> Any:
     return Union[arguments] if origin in (Union, types.UnionType) else origin[arguments]  # noqa: UP007
 
 
-def _wire_struct(kind: type[Struct], omit: Sequence[str] = ()) -> type[Struct]:
+@cache
+def _wire_struct(kind: type[Struct], omit: tuple[str, ...] = ()) -> type[Struct]:
     config = kind.__struct_config__
     is_tick = issubclass(kind, Tick)
     return msgspec.defstruct(
         f"Wire{kind.__name__}",
-        [(f.name, _wire_type(f.type), *_default_of(f)) for f in msgspec.structs.fields(kind) if f.name not in omit],
+        [(f.name, _wire_type(f.type), *_default_of(f)) for f in _fields(kind) if f.name not in omit],
         omit_defaults=True,
         forbid_unknown_fields=True,
         # A tick's kind has a column of its own.

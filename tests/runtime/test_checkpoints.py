@@ -7,7 +7,7 @@ import pytest
 from flownb import Event, Run, StartEvent, StopEvent, Store, Workflow, step
 from flownb.core.reduce import fold
 from flownb.errors import RunNotFound
-from flownb.runtime import checkpoints
+from flownb.runtime import stored as place
 
 
 class Link(Event):
@@ -27,7 +27,7 @@ class Chain(Workflow[int]):
 @pytest.fixture
 def stored(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Store:
     """A run of 123 ticks, with a checkpoint after every 20 of ticks and events."""
-    monkeypatch.setattr(checkpoints, "WORK", 20)
+    monkeypatch.setattr(place, "WORK", 20)
     store = Store(tmp_path / "runs.db")
     run: Run[int] = Chain().with_options(store=store).run(run_id="long")
     assert run.result(20) == 7

@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from flownb.core.ticks import EventArrived, GateClosed, StreamWritten
+from flownb.core.ticks import EventArrived, GateClosed, GateOpened, StreamWritten
 from flownb.errors import (
     JournalConflict,
     JournalDamaged,
@@ -69,13 +69,14 @@ def test_another_process_reads_what_was_written(open_store: Open):
 
 
 def test_the_row_is_that_of_the_rules(open_store: Open):
-    """R1.45: (run_id, seq, at, kind, body), key (run_id, seq)."""
+    """R1.45: (run_id, seq, at, kind, body), key (run_id, seq); beside them the sum that proves them."""
     store = open_store()
     store.append([Append("r", 0, [started(), GateClosed(2.5, by="ann")])])
 
     columns = sql(store.path, "PRAGMA table_info(journal)")
-    assert [(c[1], c[5]) for c in columns] == [("run_id", 1), ("seq", 2), ("at", 0), ("kind", 0), ("body", 0)]
-    rows = sql(store.path, "SELECT * FROM journal WHERE seq = 2")
+    names = [("run_id", 1), ("seq", 2), ("at", 0), ("kind", 0), ("body", 0), ("sum", 0)]
+    assert [(c[1], c[5]) for c in columns] == names
+    rows = sql(store.path, "SELECT run_id, seq, at, kind, body FROM journal WHERE seq = 2")
     assert rows == [("r", 2, 2.5, "GateClosed", b'{"by":"ann"}')]
 
 
@@ -396,6 +397,15 @@ def test_a_run_id_that_is_no_text_is_refused(open_store: Open):
         ("UPDATE journal SET body = substr(body, 1, 5) WHERE seq = 1", 1),
         ("UPDATE journal SET at = 'soon' WHERE seq = 2", 2),
         ("UPDATE journal SET at = 9e999 WHERE seq = 2", 2),
+        ("UPDATE journal SET at = at + 0.5 WHERE seq = 2", 2),
+        ("UPDATE journal SET kind = 'GateOpened' WHERE seq = 2", 2),
+        ("""UPDATE journal SET body = '{"by":"me"}' WHERE seq = 2""", 2),
+        ("UPDATE journal SET body = (SELECT body FROM journal WHERE seq = 4) WHERE seq = 2", 2),
+        ("UPDATE journal SET sum = sum + 1 WHERE seq = 3", 3),
+        ("UPDATE journal SET sum = NULL WHERE seq = 3", 3),
+        ("UPDATE journal SET sum = NULL WHERE seq = 1", 2),
+        ("UPDATE journal SET sum = 'x' WHERE seq = 3", 3),
+        ("DELETE FROM journal WHERE seq = 1", 1),
     ],
 )
 def test_a_damaged_row_is_named(open_store: Open, damage: str, seq: int):
@@ -413,13 +423,123 @@ def test_a_damaged_row_is_named(open_store: Open, damage: str, seq: int):
     assert {row.run_id: row.status for row in store.runs()} == {"r": "damaged", "s": "running"}
 
 
-def test_a_body_that_was_edited_as_text_is_read(open_store: Open):
-    """A person may mend a row with the `sqlite3` program."""
+def test_a_row_that_was_changed_is_found_wherever_reading_begins(open_store: Open):
+    """C113: also where it is the last one before, and where rows of two runs were exchanged."""
     store = open_store()
-    store.append([Append("r", 0, run_of(2))])
-    sql(store.path, """UPDATE journal SET body = '{ "by": "me" }' WHERE seq = 2""")
+    store.append([Append("r", 0, run_of(4)), Append("s", 0, run_of(4, "s"))])
+    sql(store.path, "UPDATE journal SET seq = 9 WHERE run_id = 's' AND seq = 3")
+    sql(store.path, "UPDATE journal SET run_id = 's', seq = 3 WHERE run_id = 'r' AND seq = 3")
 
-    assert store.read("r", 2) == [GateClosed(2.0, by="me")]
+    with pytest.raises(JournalDamaged) as changed:
+        store.read("s", 3)
+    assert changed.value.seq == 3 and "was changed after it was written" in changed.value.reason
+    for start in (3, 4):
+        with pytest.raises(JournalDamaged) as missing:
+            store.read("r", start)
+        assert (missing.value.seq, missing.value.reason) == (3, "the row is missing")
+
+
+def test_a_run_whose_sums_were_emptied_was_mended_by_hand(open_store: Open):
+    """With the `sqlite3` program, say: a person may put a row right, and says so by taking all sums of the run away.
+    What is appended after that is proven again."""
+    store = open_store()
+    store.append([Append("r", 0, run_of(3))])
+    sql(store.path, """UPDATE journal SET body = '{ "by": "me" }' WHERE seq = 2""")
+    sql(store.path, "UPDATE journal SET sum = NULL")
+
+    assert store.read("r", 2, 2) == [GateClosed(2.0, by="me")]
+    again = open_store()
+    again.append([Append("r", 3, [GateClosed(9.0)])])
+    again.append([Append("r", 4, [GateOpened(9.5)])])
+    assert open_store().read("r")[3:] == [GateClosed(9.0), GateOpened(9.5)]
+    assert open_store().sound("r") == 5
+    sql(store.path, "UPDATE journal SET at = 9.25 WHERE seq = 4")
+    with pytest.raises(JournalDamaged) as changed:
+        again.read("r")
+    assert changed.value.seq == 4 and open_store().sound("r") == 3
+
+
+@pytest.mark.parametrize(
+    ("change", "status", "seq"),
+    [
+        ("DELETE FROM journal WHERE run_id = 'r' AND seq = 4", "damaged", 4),
+        ("DELETE FROM journal WHERE run_id = 'r' AND seq > 2", "damaged", 3),
+        ("DELETE FROM journal WHERE run_id = 'r'", "damaged", 1),
+        ("UPDATE journal SET sum = NULL WHERE run_id = 'r' AND seq = 4", "damaged", 4),
+        ("UPDATE runs SET ending = 'completed 4 77' WHERE run_id = 'r'", "damaged", 4),
+        ("UPDATE runs SET ending = 'completed 9 77' WHERE run_id = 'r'", "damaged", 5),
+        ("UPDATE runs SET ending = 'completed 2 77' WHERE run_id = 'r'", "damaged", 3),
+        ("UPDATE runs SET ending = '' WHERE run_id = 'r'", "paused", 0),
+        ("UPDATE runs SET ending = 'x' WHERE run_id = 'r'", "paused", 0),
+        ("UPDATE runs SET status = 'failed' WHERE run_id = 'r'", "paused", 0),
+        ("UPDATE runs SET status = 'running' WHERE run_id = 'r'", "paused", 0),
+    ],
+)
+def test_an_end_that_the_journal_does_not_have_is_not_believed(open_store: Open, change: str, status: str, seq: int):
+    """C113: in no list and no count; a status that was changed is folded anew, and lost ticks are named."""
+    store = open_store()
+    store.append([Append("r", 0, run_of(4), "completed"), Append("s", 0, run_of(4, "s"), "completed")])
+    store.append([Append("t", 0, run_of(4, "t"), "waiting")])
+    assert store.counts() == {"completed": 2, "waiting": 1}
+
+    sql(store.path, change)
+
+    assert {row.run_id: row.status for row in store.runs()} == {"r": status, "s": "completed", "t": "waiting"}
+    assert store.counts() == {"completed": 1, "waiting": 1, status: 1}
+    assert [row.run_id for row in store.runs(status="completed")] == ["s"]
+    assert [row.run_id for row in store.runs(status="completed", limit=1)] == ["s"]
+    if seq:
+        with pytest.raises(JournalDamaged) as lost:
+            store.read("r")
+        assert lost.value.seq == seq
+        assert store.read("r", 1, seq - 1) == run_of(4)[: seq - 1] if seq > 1 else store.last_seq("r") == 0
+
+
+def test_a_run_that_is_called_over_is_folded(open_store: Open):
+    """C113: somebody wrote so into its row."""
+    store = open_store()
+    store.append([Append("r", 0, run_of(4), "running"), Append("s", 0, run_of(3, "s"), "completed")])
+    sql(store.path, "UPDATE runs SET status = 'completed' WHERE run_id = 'r'")
+    assert [row.run_id for row in store.runs(status="completed")] == ["s"]
+    sql(store.path, "UPDATE runs SET ending = (SELECT ending FROM runs WHERE run_id = 's') WHERE run_id = 'r'")
+
+    assert {row.run_id: row.status for row in store.runs()} == {"r": "damaged", "s": "completed"}
+    assert store.counts() == {"damaged": 1, "completed": 1}
+
+
+def test_what_came_and_was_changed_is_not_taken(open_store: Open):
+    """C113: of an inbox too; which runs have something is known all the same."""
+    store = open_store()
+    store.append([Append("r", 0, run_of(2)), Append("s", 0, run_of(2, "s"))])
+    store.put("r", GateClosed(9.0, by="ann"), key="k")
+    store.put("s", GateClosed(9.0, by="ann"))
+    assert [entry.tick for entry in store.inbox(["r", "s"])] == [GateClosed(9.0, by="ann")] * 2
+
+    sql(store.path, """UPDATE inbox SET body = '{"by":"eve"}' WHERE run_id = 'r'""")
+
+    with pytest.raises(JournalDamaged) as changed:
+        store.inbox(["r"])
+    assert changed.value.run_id == "r" and "was changed" in changed.value.reason
+    assert [entry.run_id for entry in store.inbox(["s"])] == ["s"]
+    assert store.came() == ["r", "s"]
+
+
+def test_a_checkpoint_that_was_changed_is_none(open_store: Open):
+    """The one before it is taken; one that stands at another tick, or in another run, is changed too."""
+    store = open_store()
+    store.append([Append("r", 0, run_of(9)), Append("s", 0, run_of(9, "s"))])
+    for seq in (2, 5):
+        store.put_checkpoint("r", seq, b"state %d" % seq)
+    assert store.checkpoint("r", 9) == (5, b"state 5")
+
+    sql(store.path, "UPDATE checkpoints SET body = x'00' WHERE seq = 5")
+    assert store.checkpoint("r", 9) == (2, b"state 2")
+    sql(store.path, "UPDATE checkpoints SET seq = 3 WHERE seq = 2")
+    assert store.checkpoint("r", 9) is None
+    store.put_checkpoint("r", 4, b"state 4")
+    sql(store.path, "UPDATE checkpoints SET run_id = 's' WHERE seq = 4")
+    assert store.checkpoint("s", 9) is None
+    assert store.checkpoint("r", 9) is None
 
 
 def test_pages_of_garbage_are_damage(open_store: Open):

@@ -1,6 +1,6 @@
 """Another process with these workflows and a store of its own, which does line by line what it is told.
 
-    python -m tests.stored.other PLACE
+`python -m tests.stored.other PLACE LEASE_S KNOWS`
 """
 
 from __future__ import annotations

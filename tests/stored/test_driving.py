@@ -4,21 +4,20 @@ import asyncio
 import os
 import threading
 import time
-import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from flownb import Store, Workflow
+from flownb import Store
 from flownb.core.reduce import fold
 from flownb.core.ticks import GateClosed, GateOpened, RunOpened
-from flownb.errors import LeaseLost, RequestError, RunOwnedElsewhere, WorkflowCancelledByUser
+from flownb.errors import LeaseLost, RunOwnedElsewhere, WorkflowCancelledByUser
 from flownb.runtime import stored, watching
 from flownb.store.journal import Append
 from tests.polling import wait_until
-from tests.stored.flows import Asks, Blocks, Chain, Listens, News, Returns, Sleeps, notes
+from tests.stored.flows import Asks, Blocks, Listens, News, Returns, Sleeps, notes
 from tests.stored.other import Other
 
 Open = Callable[..., Store]
@@ -68,14 +67,11 @@ async def wait_for(run: Any) -> Any:
     return await asyncio.wait_for(run, 20)
 
 
-def test_r5_7_of_processes_that_resume_at_once_one_drives(any_place: str, open_store: Open, other: Start, tmp_path: Path):
+def test_r5_7_of_processes_that_resume_at_once_one_drives(any_place: str, open_store: Open, other: Start):
     """R5.7: the claim is atomic, so of each run every step runs once."""
-    log, count, store = tmp_path / "log", 12, open_store(any_place)
+    count, store = 12, open_store(any_place)
     dead = other(any_place)
-    dead.do(
-        "runs = [Sleeps().with_options(store=store).run(run_id=f's{i}', n=9, log='')"
-        f" for i in range({count})]"
-    )
+    dead.do(f"runs = [Sleeps().with_options(store=store).run(run_id=f's{{i}}', n=9, log='') for i in range({count})]")
     dead.wait("all(run.status == 'running' and len(run.debug.ticks) > 1 for run in runs)")
     dead.kill()
     racers = [other(any_place) for _ in range(2)]
@@ -187,7 +183,7 @@ def test_r5_8_what_a_lost_driver_appends_is_refused(place: str, open_store: Open
     lost the run writes nothing either."""
     one, two = open_store(place), open_store(place)
     there = Returns().with_options(store=one).run(run_id="r")
-    wait_until(lambda: driver_of(one, "r") == "")
+    wait_until(lambda: there.status == "waiting" and driver_of(one, "r") == "")
     two._committer.driver = FAR
     seq = two.journal.claim("r", FAR, 30.0).seq
     late = Append("r", seq, [GateClosed(time.time(), "person")], "paused", epoch=there._runner.stored.epoch)  # type: ignore[union-attr]
@@ -266,7 +262,6 @@ def test_r5_11_a_waiting_run_holds_no_lease(place: str, open_store: Open):
     assert driver_of(store, "asked") == ""
     returned.answer(ok=True)
     assert returned.result(20) == [3, True]
-    assert not store.journal.claim("returned", FAR, 5.0).is_mine or returned.is_done()
     for run in (sleeping, listening):
         run.cancel().result(20)
 

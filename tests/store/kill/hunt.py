@@ -53,6 +53,7 @@ class Hunt:
         while self.kills < kills and not self.faults:
             self._batch(f"b{self.batches}", kills)
             self.batches += 1
+        self.store.close()
         return {
             "kills": self.kills,
             "batches": self.batches,
