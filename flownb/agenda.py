@@ -100,16 +100,27 @@ def drive(store: Store, run_id: str, until: str) -> Pending[Run[Any]]:
     if until not in ("quiet", "end"):
         raise WorkflowConfigurationError(f'drive(until={until!r}): there are "quiet" and "end".')
     _refuse_driven(store, run_id)
+    handle: Pending[Run[Any]] = Pending(f"run {run_id} to be {'quiet' if until == 'quiet' else 'over'}")
+    if until == "quiet" and _is_quiet(store, run_id):
+        handle.resolve(store.run(run_id))
+        return handle
     run = begin(store, run_id)
     runner = run._runner
     if is_viewed(runner) and not runner.ended:  # another process was faster just now
         _refuse_driven(store, run_id)
-    handle: Pending[Run[Any]] = Pending(f"run {run_id} to be {'quiet' if until == 'quiet' else 'over'}")
     is_there: Pending[Moment] = run.when(
         handle._what, lambda: until == "quiet" and runner.state.status == "waiting" and not runner.inbox
     )
     is_there.on_end(lambda: handle.resolve(run))
     return handle
+
+
+def _is_quiet(store: Store, run_id: str) -> bool:
+    """Whether a run waits, and nothing came or is due for it or a child of it."""
+    row = store.journal.row(run_id)
+    if row is None or row.status != "waiting":
+        return False
+    return run_id not in {_driven_with(store, each) for each in due(store, None)}
 
 
 def _refuse_driven(store: Store, run_id: str) -> None:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from flownb.defaults import options
 from flownb.errors import NobodyToAnswer, WrongLoop
-from flownb.runtime.host import has_front_end, in_kernel, kernel_message
+from flownb.runtime.host import has_front_end, in_kernel, is_kernel_ending, kernel_message
 from flownb.runtime.interrupts import interrupts
 from flownb.runtime.pending import tell_loop
 from flownb.runtime.runner import LEAVE_S
@@ -20,6 +20,9 @@ from flownb.runtime.runner import LEAVE_S
 if TYPE_CHECKING:
     from flownb.run import Run
 
+#: So many seconds after an interrupt a kernel that is being restarted has been told to end.
+RESTART_S = 0.2
+_LOOKS = 10
 #: A bare await in a cell does not notice the interrupt button; one that looks up now and then does.
 HEARTBEAT_S = 0.2
 #: In a script an await that waits for a person says so after this time.
@@ -154,7 +157,7 @@ async def _in_cell(run: Run[Any], over: asyncio.Future[None]) -> None:
             raise
         said = "goes on. Await it again to get its result."
         if cancels_on_interrupt(run):
-            run.cancel("the cell was interrupted")
+            await cancel_interrupted(run, "the cell was interrupted")
             said = "is cancelled."
         if not _is_cell_itself():
             raise  # a KeyboardInterrupt out of a task ends the loop, and with it the kernel
@@ -203,8 +206,40 @@ def block_until_over(run: Run[Any], timeout: float | None) -> None:
                 runner.gone.result(LEAVE_S if end is None else min(LEAVE_S, max(0.0, end - time.monotonic())))
     except KeyboardInterrupt:
         if cancels_on_interrupt(run):
-            run.cancel("the call was interrupted")
+            cancel_interrupted_call(run, "the call was interrupted")
         raise
+
+
+def _may_be_restart(run: Run[Any]) -> bool:
+    """Whether an interrupt may be the beginning of a kernel's restart, after which the run is to go on: a front end
+    that restarts a kernel interrupts it first. Until that is known nothing happens in the run."""
+    runner = run._runner
+    if runner.stored is None or not in_kernel() or runner.host.is_here():
+        return False
+    runner.host.call(runner.freeze)
+    return True
+
+
+async def cancel_interrupted(run: Run[Any], reason: str) -> None:
+    """Cancel a run because the cell that awaits it was interrupted, unless the kernel is going down."""
+    if _may_be_restart(run):
+        for _ in range(_LOOKS):
+            await asyncio.sleep(RESTART_S / _LOOKS)
+            if is_kernel_ending():
+                return
+        run._runner.host.call(run._runner.thaw)
+    run.cancel(reason)
+
+
+def cancel_interrupted_call(run: Run[Any], reason: str) -> None:
+    """The same for a call that blocks."""
+    if _may_be_restart(run):
+        for _ in range(_LOOKS):
+            time.sleep(RESTART_S / _LOOKS)
+            if is_kernel_ending():
+                return
+        run._runner.host.call(run._runner.thaw)
+    run.cancel(reason)
 
 
 def cancels_on_interrupt(run: Run[Any]) -> bool:

@@ -34,8 +34,8 @@ class Reason(str):
 def why(runner: Runner) -> Reason:
     """The reason of the present moment (R5.39)."""
     if runner.suspended and waits_still(runner):
-        said = reason_of(runner.state, runner.clock.now(), 0, runner.ticks)
-        return Reason(" ".join([said, *_unanswered(runner), _where(runner)]))
+        waits = reason_of(runner.state, runner.clock.now(), 0, runner.ticks)
+        return Reason(" ".join([waits, *_unanswered(runner), _where(runner)]))
     if runner.suspended:
         by = _by(runner.state)
         because = "" if runner.suspended == f"suspended{by}" else f": {runner.suspended.rstrip('.')}"

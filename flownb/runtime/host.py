@@ -167,6 +167,14 @@ def in_kernel() -> bool:
     return app is not None and bool(app.IPKernelApp.initialized())
 
 
+def is_kernel_ending() -> bool:
+    """Whether this kernel was told to end, for good or to begin anew."""
+    if not in_kernel():
+        return False
+    kernel = getattr(sys.modules["IPython"].get_ipython(), "kernel", None)
+    return getattr(kernel, "_shutdown_message", None) is not None
+
+
 def kernel_message() -> dict[str, Any]:
     """The message that the kernel works on in this context; {} outside a kernel."""
     if not in_kernel():

@@ -65,5 +65,5 @@ class Line:
                 first = self._waiting.popleft()
                 self._live.add(first[0])
                 following.append(first)
-        for first, begin in following:
-            first.host.call(self._begin, first, begin)
+        for other, begin in following:
+            other.host.call(self._begin, other, begin)

@@ -183,6 +183,7 @@ class Runner:
         "history",
         "holds",
         "host",
+        "is_frozen",
         "is_heard",
         "is_launched",
         "late",
@@ -307,6 +308,8 @@ class Runner:
         self.suspended = ""
         #: It is unloaded when nothing of it ran for so many seconds; None: never.
         self.unload_after: float | None = None
+        #: Nothing is admitted for a moment.
+        self.is_frozen = False
         #: It is its turn to live; till then only its end is taken in.
         self.is_launched = False
         #: Its place in a store, if it is kept in one.
@@ -467,6 +470,15 @@ class Runner:
             self._queued = True
             self.host.schedule(self)
 
+    def freeze(self) -> None:
+        """Admit nothing until `thaw`: for a moment, while it is found out what becomes of the process."""
+        self.is_frozen = True
+
+    def thaw(self) -> None:
+        """Go on."""
+        self.is_frozen = False
+        self._wake_up()
+
     def _is_given_up(self) -> bool:
         return any(type(tick) is CancelRequested for tick in self.control)
 
@@ -479,7 +491,7 @@ class Runner:
     def admit(self) -> None:
         """Reduce all that the gate lets in; nothing of it has happened yet."""
         self._queued = False
-        if self.suspended:
+        if self.suspended or self.is_frozen:
             return
         control, inbox = self.control, self._inbox
         if inbox is None:

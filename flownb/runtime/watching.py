@@ -8,7 +8,7 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
-from weakref import WeakSet
+from weakref import WeakSet, ref
 
 from flownb.errors import EngineLost, WorkflowRuntimeError
 from flownb.runtime.stored import LEASE_S, check_leases, is_viewed, look
@@ -36,8 +36,7 @@ class Watch:
         self._thread: threading.Thread | None = None
         self._version = -1
         self._leased_at = float("-inf")
-        atexit.register(self._give_back)
-        self._is_needed = threading.Event()
+        atexit.register(_give_back, ref(self))
 
     def add(self, runner: Runner) -> None:
         """From now on this run hears of what others write; the next look counts as news, for what they wrote before."""
@@ -47,7 +46,6 @@ class Watch:
             if self._thread is None:
                 self._thread = threading.Thread(target=self._run, name="flownb-store", daemon=True)
                 self._thread.start()
-            self._is_needed.set()
 
     def keep_lease(self) -> None:
         """A run is about to be driven: the lease is there before its first tick is."""
@@ -62,7 +60,7 @@ class Watch:
         with self._lock:
             self._runners.discard(runner)
 
-    def _give_back(self) -> None:
+    def give_back(self) -> None:
         """The process ends: another one need not wait until the lease is over."""
         try:
             self._journal.release(self._driver)
@@ -73,14 +71,14 @@ class Watch:
         while True:
             with self._lock:
                 if not self._runners:
-                    self._is_needed.clear()
-            self._is_needed.wait()
+                    self._thread = None
+                    return
             try:
-                if time.monotonic() > self._leased_at + LEASE_S / 3:
-                    had_one = self._leased_at > 0
+                # Who only looks has no lease, and writes nothing.
+                if self._leased_at > 0 and time.monotonic() > self._leased_at + LEASE_S / 3:
                     is_kept = self._journal.renew(self._driver, LEASE_S)
                     self._leased_at = time.monotonic()
-                    if had_one and not is_kept:
+                    if not is_kept:
                         self._tell(check_leases)
                 now = self._journal.version()
                 with self._lock:
@@ -90,7 +88,7 @@ class Watch:
                 elif not self._journal.hears_ticks:
                     self._tell(look, viewers=True)
             except Exception as error:
-                if getattr(self._journal, "_closed", False):
+                if getattr(self._journal, "_closed", False):  # nobody opens it again
                     return
                 _log.debug("a look at the store failed: %s", error)  # it is tried again
             time.sleep(LOOK_S)
@@ -108,3 +106,9 @@ class Watch:
             except EngineLost:
                 for runner in runners:
                     self.discard(runner)
+
+
+def _give_back(watch: ref[Watch]) -> None:
+    there = watch()
+    if there is not None:
+        there.give_back()

@@ -34,6 +34,8 @@ from flownb.store.snapshots import ForkForm
 from flownb.store.wire import TickForm, WireLimit, WireOut
 from flownb.store.writer import FIELD_SIZE, PLAIN, PLAIN_OR_FLOAT, NoCodec, OnUnstorable, Writer
 
+_KINDS: dict[str, type[Tick]] = {kind.__name__: kind for kind in (*ticks.CONTROL, *ticks.WORK)}
+
 
 class Codec:
     """Between ticks and what a store keeps of them; for any threads.
@@ -64,10 +66,8 @@ class Codec:
         self._reader = Reader(self._shapes, live, artifacts, sealer, self._writer.sealed, opens_files)
         self._writer.lift = self._reader.data
         self._encoder = msgspec.json.Encoder()
-        self._forms = {
-            kind.__name__: (ForkForm if kind is RunForked else TickForm)(kind, self._to_wire, self._from_wire)
-            for kind in (*ticks.CONTROL, *ticks.WORK)
-        }
+        #: By name, made on first need: who looks at one run needs few of them.
+        self._forms: dict[str, TickForm] = {}
         # Off while a body is written for the second time, with a look at every int. To another thread that writes
         # meanwhile it only makes things slower; two that turn it off and on wait for each other.
         self._fast = True
@@ -79,7 +79,8 @@ class Codec:
         Raises:
             NotStorable: A value has no codec; `kind`, `step`, `event` and `field` say where.
         """
-        form = self._forms[type(tick).__name__]
+        form = self._form(type(tick).__name__)
+        assert form is not None
         try:
             body = self._encoder.encode(form.to_wire(tick))
         except _NotStorableOut as error:
@@ -129,7 +130,7 @@ class Codec:
         Raises:
             JournalDamaged: It cannot be read; `seq` and `reason` say what is wrong.
         """
-        form = self._forms.get(kind)
+        form = self._form(kind)
         if form is None:
             raise _damaged(seq, f"{kind!r} is no kind of tick")
         if type(at) is not float or not isfinite(at):
@@ -142,6 +143,17 @@ class Codec:
             return cast(AnyTick, form.from_wire(at, wire))
         except Exception as error:  # also what a default factory or a `__hash__` of a user's class raises
             raise _damaged(seq, f"its {kind} cannot be read: {str(error) or type(error).__name__}") from error
+
+    def _form(self, name: str) -> TickForm | None:
+        """How ticks of a kind are written; None if there is no such kind."""
+        try:
+            return self._forms[name]
+        except KeyError:
+            kind = _KINDS.get(name)
+        if kind is None:
+            return None
+        form = (ForkForm if kind is RunForked else TickForm)(kind, self._to_wire, self._from_wire)
+        return self._forms.setdefault(name, form)
 
     def _with_care(self, to_wire: Callable[[Any], Struct], value: Any) -> bytes:
         """With a look at every int, every text and every size."""

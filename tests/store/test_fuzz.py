@@ -1,11 +1,12 @@
 """A store that somebody, or a disk, changed: it is looked at without a crash, nothing of it is run, and no run is
 completed that was not (C113, C133).
 
-Copies of one small file are changed in 2,400 ways and looked at as people do: the list, the open questions, a handle,
+Copies of one small file are changed in 2,000 ways and looked at as people do: the list, the open questions, a handle,
 the terminal.
 """
 
 import builtins
+import itertools
 import json
 import os
 import pickle
@@ -34,6 +35,7 @@ from tests.store.test_damage import EVIL, replaced
 
 #: The runs, and how they stand.
 STATUSES = {"done": "completed", "broken": "failed", "asking": "suspended"}
+COMMANDS = itertools.cycle(["runs", "show done", "requests --json", "show asking", "runs --json", "show broken --json"])
 WORDS = ["completed", "failed", "running", "waiting", "paused", "timed_out", "cancelled", "damaged", "", "x"]
 
 
@@ -75,8 +77,9 @@ def nothing_runs(
     monkeypatch: pytest.MonkeyPatch, original: Original, capsys: pytest.CaptureFixture[str]
 ) -> Iterator[None]:
     """Whatever a store could want to run fails the test: code, pickles, `__init__` and validators of events, steps (which
-    would need both), and new modules. A look at the original has loaded those that looking needs."""
-    look(original.path, original, capsys)
+    would need both), and new modules. Looks at the original have loaded those that looking needs."""
+    for _ in range(6):
+        look(original.path, original, capsys)
     modules = {*sys.modules}
 
     def refuse(*args: Any, **kwargs: Any) -> Any:
@@ -93,7 +96,7 @@ def nothing_runs(
     for name in ("eval", "exec"):  # hints of our own classes, and modules, are code already
         monkeypatch.setattr(builtins, name, but_for_text(getattr(builtins, name)))
     yield
-    assert {name.partition(".")[0] for name in {*sys.modules} - modules} <= {"tzdata", "flownb"}  # names of zones
+    assert {name.partition(".")[0] for name in {*sys.modules} - modules} <= {"tzdata", "encodings", "flownb"}
 
 
 # Ways to change a row.
@@ -243,8 +246,9 @@ def look(path: Path, original: Original, capsys: pytest.CaptureFixture[str], *, 
 
 
 def look_from_a_terminal(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    for command in (["runs"], ["requests"], ["show", "done"], ["show", "asking", "--json"]):
-        assert main([*command, "--store", str(path)]) in (0, 1)
+    """By one of the commands, each in its turn."""
+    command = next(COMMANDS)
+    assert main([*command.split(), "--store", str(path)]) in (0, 1)
     capsys.readouterr()
 
 
@@ -283,11 +287,11 @@ def test_the_original_is_seen_whole(original: Original, nothing_runs: None, caps
     assert look(original.path, original, capsys) == 0
 
 
-@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("seed", range(7))
 def test_a_row_that_was_changed_is_seen_or_harmless(
     tmp_path: Path, original: Original, seed: int, nothing_runs: None, capsys: pytest.CaptureFixture[str]
 ):
-    """1,600 changes of rows: what is shown is what was written, up to the first row that is not."""
+    """1,400 changes of rows: what is shown is what was written, up to the first row that is not."""
     random, damaged = Random(seed), 0
     for i in range(200):
         path = tmp_path / f"{i}.db"
@@ -297,12 +301,11 @@ def test_a_row_that_was_changed_is_seen_or_harmless(
     assert 80 < damaged < 190
 
 
-@pytest.mark.parametrize("seed", range(2))
 def test_a_row_without_a_sum_is_no_danger_either(
-    tmp_path: Path, original: Original, seed: int, nothing_runs: None, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, original: Original, nothing_runs: None, capsys: pytest.CaptureFixture[str]
 ):
-    """400 changes of rows that nothing proves, as those of the first format: whatever they say, they are only read."""
-    random = Random(100 + seed)
+    """200 changes of rows that nothing proves, as those of the first format: whatever they say, they are only read."""
+    random = Random(100)
 
     def change(db: sqlite3.Connection) -> None:
         db.execute("UPDATE journal SET sum = NULL")

@@ -1,19 +1,22 @@
-"""Another process with these workflows and a store of its own, which does line by line what it is told.
-
-`python -m tests.stored.other PLACE LEASE_S KNOWS`
-"""
+"""Another process with a store of its own, which does line by line what it is told."""
 
 from __future__ import annotations
 
-import json
+import atexit
+import multiprocessing
 import os
 import signal
-import subprocess
 import sys
+from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
-ROOT = Path(__file__).parents[2]
+#: Processes are forked off one that has the package already: a hundred of them would else be a minute of imports. The
+#: workflows are not among it, for some processes must not know their classes.
+_context = multiprocessing.get_context("forkserver")
+_context.set_forkserver_preload(
+    ["flownb.resuming", "flownb.agenda", "flownb.openings", "flownb.store.sqlite", "flownb.store.postgres", "sqlite3"]
+)
 
 
 class OtherError(Exception):
@@ -34,40 +37,39 @@ class Other:
     """
 
     def __init__(self, place: str | Path, *, lease_s: float | None = None, knows: bool = True) -> None:
-        command = [sys.executable, "-m", "tests.stored.other", str(place), str(lease_s or ""), str(knows)]
-        self._process = subprocess.Popen(
-            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd=ROOT, text=True, encoding="utf-8"
-        )
+        self._line, theirs = _context.Pipe()
+        self._process = _context.Process(target=serve, args=(theirs, str(place), lease_s, knows), daemon=True)
+        self._process.start()
+        theirs.close()
+        assert self._process.pid is not None
         self.pid = self._process.pid
 
     def do(self, code: str) -> None:
         """Run statements; names stay for later ones."""
-        self._ask({"do": code})
+        self._ask("do", code)
 
     def give(self, expression: str) -> Any:
-        """The value of an expression, as plain JSON can hold it."""
-        return self._ask({"give": expression})
+        """The value of an expression, which is made of plain values."""
+        return self._ask("give", expression)
 
     def wait(self, expression: str) -> None:
         """Wait until an expression is true there."""
-        self._ask({"wait": expression})
+        self._ask("wait", expression)
 
-    def _ask(self, told: dict[str, str]) -> Any:
-        assert self._process.stdin is not None
-        assert self._process.stdout is not None
-        self._process.stdin.write(json.dumps(told) + "\n")
-        self._process.stdin.flush()
-        line = self._process.stdout.readline()
-        assert line, f"the other process died over {told}"
-        answer = json.loads(line)
-        if "error" in answer:
-            raise OtherError(answer["error"], answer["said"])
-        return answer["value"]
+    def _ask(self, what: str, code: str) -> Any:
+        self._line.send((what, code))
+        try:
+            kind, said = self._line.recv()
+        except EOFError:
+            raise AssertionError(f"the other process died over {code}") from None
+        if kind:
+            raise OtherError(kind, said)
+        return said
 
     def kill(self) -> None:
         """As `kill -9` does it: at once, and nothing is tidied up."""
         self._process.kill()
-        self._process.wait(20)
+        self._process.join(20)
 
     def freeze(self) -> None:
         """As a machine that sleeps."""
@@ -78,49 +80,42 @@ class Other:
 
     def end(self) -> None:
         """As a program that comes to its end; kills one that does not."""
-        if self._process.poll() is None:
+        if self._process.is_alive():
             self.thaw()
-        assert self._process.stdin is not None
-        assert self._process.stdout is not None
-        try:
-            self._process.communicate(timeout=20)
-        except subprocess.TimeoutExpired:
+        self._line.close()
+        self._process.join(20)
+        if self._process.is_alive():
             self.kill()
-        except ValueError:  # it was told to end before
-            pass
-        self._process.stdin.close()
-        self._process.stdout.close()
 
 
-def main(place: str, lease_s: str, knows: str) -> None:
+def serve(line: Connection, place: str, lease_s: float | None, knows: bool) -> None:
+    """Do what comes along a line until it ends."""
     import flownb
     from flownb.runtime import stored, watching
     from tests.polling import wait_until
 
-    if lease_s:
-        stored.LEASE_S = watching.LEASE_S = float(lease_s)
+    if lease_s is not None:
+        stored.LEASE_S = watching.LEASE_S = lease_s
     names: dict[str, Any] = {**vars(flownb), "Store": flownb.Store, "os": os, "store": flownb.Store(place)}
-    if knows == "True":
+    if knows:
         from tests.stored import flows
 
         names.update(vars(flows))
-    replies, sys.stdout = sys.stdout, sys.stderr  # what steps print is no reply
-    for line in sys.stdin:
-        told = json.loads(line)
+    while True:
+        try:
+            what, code = line.recv()
+        except EOFError:
+            break
         try:
             value = None
-            if "do" in told:
-                exec(told["do"], names)
-            elif "give" in told:
-                value = eval(told["give"], names)
+            if what == "do":
+                exec(code, names)
+            elif what == "give":
+                value = eval(code, names)
             else:
-                code = compile(told["wait"], "<wait>", "eval")
                 wait_until(lambda code=code: eval(code, names))  # type: ignore[misc]
-            reply = {"value": value}
+            line.send(("", value))
         except BaseException as error:
-            reply = {"error": type(error).__name__, "said": str(error)}
-        print(json.dumps(reply), file=replies, flush=True)
-
-
-if __name__ == "__main__":
-    main(*sys.argv[1:])
+            line.send((type(error).__name__, str(error)))
+    sys.stdout.flush()
+    atexit._run_exitfuncs()  # as the end of a program does it: a forked process ends without
