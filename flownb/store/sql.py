@@ -69,6 +69,11 @@ WHERE {count} = (SELECT count(*) FROM (
     SELECT 1 FROM runs WHERE {pairs} {lock}
 ) AS held)
 """
+#: The same for the most common turn, one tick of one run: a third cheaper in SQLite.
+INSERT_ONE_IF_MINE = """
+INSERT INTO journal (run_id, seq, at, kind, body, sum)
+SELECT ?, ?, ?, ?, ?, ? FROM runs WHERE run_id = ? AND epoch = ? {lock}
+"""
 NEW_RUNS = """
 INSERT INTO runs (run_id, workflow, status, started_at, key, hash, parent, notebook, driver, epoch, ending) VALUES {}
 """
@@ -880,6 +885,8 @@ def _insertion(rows: int) -> str:
 
 @cache
 def _insertion_if_mine(rows: int, pairs: int, lock: str) -> str:
+    if rows == pairs == 1:
+        return INSERT_ONE_IF_MINE.format(lock=lock)
     # Not `(run_id, epoch) IN (VALUES ...)`: SQLite makes a table of that first.
     mine = " OR ".join(["(run_id = ? AND epoch = ?)"] * pairs)
     return INSERT_IF_MINE.format(rows=_marks(["??????"] * rows), count=pairs, pairs=mine, lock=lock)
