@@ -13,7 +13,7 @@ from flownb.errors import RunOwnedElsewhere, WorkflowConfigurationError
 from flownb.moment import Moment
 from flownb.runtime.pending import Pending
 from flownb.runtime.stored import is_viewed
-from flownb.store.drivers import describe, is_gone
+from flownb.store.drivers import describe, is_gone, is_imported
 from flownb.store.journal import Kind, Wakeup
 
 if TYPE_CHECKING:
@@ -118,7 +118,7 @@ def drive(store: Store, run_id: str, until: str) -> Pending[Run[Any]]:
 def _is_quiet(store: Store, run_id: str) -> bool:
     """Whether a run waits, and nothing came or is due for it or a child of it."""
     row = store.journal.row(run_id)
-    if row is None or row.status != "waiting":
+    if row is None or row.status != "waiting" or is_imported(row.driver):
         return False
     return run_id not in {_driven_with(store, each) for each in due(store, None)}
 

@@ -154,6 +154,7 @@ def answer_request(
     if isinstance(opened.question.value, OutcomeUnknown):
         decision, value = value.decision, value.event
     out = runner.checked(out_of(value, runner.definition, 0.0) if decision and value is not None else value_out(value))
+    _refuse_secret(runner, opened, value)
     who = options.user if by is None else by
     with runner.questions.door:
         if key and has_come(runner, key):
@@ -251,6 +252,29 @@ def has_come(runner: Runner, key: str) -> bool:
     if key in runner.state.side.keys:
         return True
     return any(answer.key == key for answer in tuple(runner.questions.accepted.values()))
+
+
+def _refuse_secret(runner: Runner, opened: OpenRequest, value: Any) -> None:
+    """Raises AnswerInvalid for a secret that would have to go through a store's inbox to another process, where nothing
+    seals it: it is never written in plain text, so it would be lost (R4.50)."""
+    stored = runner.stored
+    if stored is None or stored.committer.seals or not runner.suspended or not _has_secret(value):
+        return
+    if stored.is_viewer:
+        raise AnswerInvalid(
+            f"The answer to question {runner.run_id}:{opened.id} has a secret, and another process has to get it. "
+            "Answer where the run is driven, or set FLOWNB_KEY in both processes: secrets are sealed then."
+        )
+
+
+def _has_secret(value: Any) -> bool:
+    if isinstance(value, (Secret, SecretStr, SecretBytes)):
+        return True
+    if isinstance(value, BaseModel):
+        return any(map(_has_secret, (*value.__dict__.values(), *(value.__pydantic_extra__ or {}).values())))
+    if isinstance(value, dict):
+        return any(map(_has_secret, value.values()))
+    return isinstance(value, (list, tuple)) and any(map(_has_secret, value))
 
 
 def without_secrets(value: Any) -> Any:

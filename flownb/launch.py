@@ -64,6 +64,8 @@ class Settings(Struct, frozen=True):
     clock: Clock | None = None
     #: Called with each question that opens.
     on_request: Callable[..., Any] | None = None
+    #: Secrets that a stored run needs and its store has not: `{"Login.password": "..."}`.
+    secrets: Mapping[str, Any] | None = None
     #: Seconds after which a run of which nothing runs gives back its coroutines and its lease; they run again from
     #: their top when something comes.
     unload_after: float | None = None

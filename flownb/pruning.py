@@ -26,4 +26,5 @@ def prune(store: Store, older_than: float, keep: int) -> int:
     for run_id in gone:  # grows while it is walked: children of children
         gone += [row.run_id for row in journal.runs(parent=run_id)]
     journal.delete(gone)
+    journal.shrink()
     return len(gone)

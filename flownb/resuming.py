@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from flownb.contexts import context_of, outer
 from flownb.core.graph import short
 from flownb.core.life import ends_in
+from flownb.core.spec import Spec
 from flownb.core.state import ENDED, is_ended
 from flownb.core.ticks import DefinitionAdopted, GateOpened, GateReason, RunOpened, StateWritten
 from flownb.defaults import options
@@ -28,6 +29,7 @@ from flownb.errors import (
 from flownb.forking import begun, go_on_from, refuse_homeless, refuse_other, retry_run, with_children
 from flownb.launch import Settings, equip, line_of, notebook, runner_for, shown_at_start, store_of
 from flownb.restoring import flow_of, is_blind, is_in, restored
+from flownb.resupply import resupply
 from flownb.run import Run
 from flownb.runs import Store, store_for
 from flownb.runtime.host import Host, host_for
@@ -109,9 +111,10 @@ def resume_run(workflow: Workflow[Any], settings: Settings, run: Any, *, retry_f
     if runner is None:
         raise _not_found(store_of(workflow, settings), run)
     spec, own = runner.state.spec, workflow.definition.spec
-    if spec.key != own.key and spec.name != own.name:
+    if _is_another(spec.key, spec.name, own):
         raise RunConflict(
-            f"Run {run!r} is of workflow {spec.name!r}, not of {own.name!r}. Resume it with its own.",
+            f"Run {run!r} is of workflow {spec.name!r} ({spec.key}), not of {own.name!r} ({own.key}). Resume it "
+            "with its own.",
             run_id=run,
             differs=("workflow",),
         )
@@ -160,6 +163,8 @@ def driven(run: Run[Any]) -> Run[Any]:
         if runner.ended:  # another process brought it to its end
             return run
     _refuse_changed(runner, workflow.definition)
+    if stored is not None:
+        resupply(runner, settings.secrets)
     resting.discard(runner)
     if runner.end.done() or runner.host.is_lost():
         return _drive_anew(workflow, settings, runner)
@@ -255,6 +260,15 @@ def _find(workflow: Workflow[Any] | None, settings: Settings, run_id: str) -> Ru
     return restored(store, run_id, workflow, settings) if store is not None and is_in(store, run_id) else None
 
 
+def _is_another(key: str, name: str, own: Spec) -> bool:
+    """Whether a run is of another workflow: two modules may have one of the same name. A script that is run is itself,
+    however it is called where it is imported."""
+    if name != own.name:
+        return key != own.key
+    modules = {key.partition(":")[0], own.key.partition(":")[0]}
+    return len(modules) > 1 and "__main__" not in modules and bool(key)
+
+
 def _latest(workflow: Workflow[Any], settings: Settings) -> str:
     """The newest run of a workflow in its store that is not over; in a kernel of this notebook's, if there is one
     (R1.39).
@@ -265,7 +279,7 @@ def _latest(workflow: Workflow[Any], settings: Settings) -> str:
     store, spec = store_of(workflow, settings), workflow.definition.spec
     if store is not None:
         rows = [row for row in store.runs(workflow=spec.name) if row.status not in ENDED and not row.parent]
-        rows = [row for row in rows if not is_imported(row.driver)]
+        rows = [row for row in rows if not (is_imported(row.driver) or _is_another(row.key, row.workflow, spec))]
         own = [row for row in rows if row.notebook == notebook()] if notebook() else []
         if rows:
             return (own or rows)[0].run_id

@@ -278,7 +278,7 @@ def _committer(
     sealer = sealer_of(os.environ)
     codec = Codec(defined, "live", artifacts=files, sealer=sealer)
     check = Codec(defined, "error", artifacts=files, sealer=sealer).check
-    return Committer(_journal(place, codec), codec, check, unserializable, files)
+    return Committer(_journal(place, codec), codec, check, unserializable, files, seals=sealer is not None)
 
 
 def _journal(place: str, codec: Codec) -> Journal:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, create_model
+from pydantic import BaseModel, ConfigDict, Field, SecretStr, TypeAdapter, create_model
 from pydantic.errors import PydanticInvalidForJsonSchema, PydanticSchemaGenerationError, PydanticUserError
 
 #: Types that `ctx.ask` names by a word alone.
@@ -67,6 +67,8 @@ def _type_of(schema: Mapping[str, Any], defs: Mapping[str, Any], name: str) -> A
                 union = union | other if union is not Any and other is not Any else Any
             return union
     kind = schema.get("type")
+    if kind == "string" and (schema.get("format") == "password" or schema.get("writeOnly")):
+        return SecretStr
     if kind == "array":
         return list[_type_of(schema.get("items", {}), defs, name)]  # type: ignore[misc]
     if kind == "object" and "properties" in schema:

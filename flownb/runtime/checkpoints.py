@@ -58,7 +58,8 @@ def save(committer: Committer, state: RunState) -> None:
     Raises:
         WorkflowRuntimeError: The store cannot be used now.
     """
-    with _lock:
+    # A large value is the file that its tick made of it, and no second copy.
+    with _lock, committer.codec.with_care():
         body = msgspec.json.encode(_codec(committer).dump(Taken(state)))
     committer.journal.put_checkpoint(state.run_id, state.seq, body)
 

@@ -24,6 +24,7 @@ from flownb.store.drivers import driver_id
 from flownb.store.journal import Append, Journal, Waits
 
 if TYPE_CHECKING:
+    from flownb.runtime.gatekeeper import Seen
     from flownb.runtime.runner import Runner
     from flownb.runtime.watching import Watch
     from flownb.store.artifacts import Artifacts
@@ -60,6 +61,7 @@ class Committer:
             (R6.12). None: the journal is in memory itself.
         unserializable: Whether it is asked where the workflow does not say (R6.10, R6.11).
         artifacts: Where the files of large values lie.
+        seals: Whether secrets are written, sealed with a key.
     """
 
     def __init__(
@@ -69,8 +71,11 @@ class Committer:
         check: Callable[[Out], None] | None = None,
         unserializable: Literal["error", "live"] = "error",
         artifacts: Artifacts | None = None,
+        *,
+        seals: bool = False,
     ) -> None:
         self.artifacts = artifacts
+        self.seals = seals
         self.journal = journal
         self.codec = codec
         self.check = check
@@ -148,6 +153,18 @@ class Committer:
             parent=state.head.parent.run_id if state.head.parent is not None else "",
             notebook=stored.notebook if stored is not None else "",
         )
+
+    def append_alone(self, runner: Runner, seen: Seen) -> None:
+        """Append one tick of a run that is not driven here, on the disk when this returns.
+
+        Raises:
+            WorkflowError: It is not written.
+        """
+        runner.batch, runner.seen, runner.after = (seen[1],), (seen,), seen[2]
+        try:
+            self.journal.append([self._entry(runner)], durable=True)
+        finally:
+            runner.batch = runner.seen = ()
 
     # What lies in the store beside the ticks.
 

@@ -7,16 +7,18 @@ as they come and may put answers, events, cancels and pauses into the inbox, whe
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
 
+from flownb.core.adopting import homeless
 from flownb.core.gate import is_control
 from flownb.core.history import work_of
 from flownb.core.reduce import reduce
-from flownb.core.state import ENDED, Request, shown_status
+from flownb.core.state import ENDED, Request
 from flownb.core.ticks import AnyTick, QuietNoticed, RequestAnswered, RunOpened, RunStarted, TimerFired
 from flownb.core.values import alike
 from flownb.errors import (
@@ -46,6 +48,8 @@ _AGAIN_S = 0.5
 
 #: So much work lies between two saved states at least.
 WORK = 1_000
+#: So many looks, a second apart, before a run that nobody drives is taken over: its process may be about to.
+_PATIENCE = 2
 #: So often in a row a driver decides again.
 _CONFLICTS = 5
 #: A run of such a status can be steered without its code.
@@ -68,8 +72,10 @@ class Stored:
         "is_imported",
         "is_released",
         "is_viewer",
+        "left",
         "notebook",
         "schema",
+        "stands_by",
         "work",
     )
 
@@ -101,6 +107,9 @@ class Stored:
         self.damage = ""
         #: Another process drives the run, or nobody does and it is only looked at.
         self.is_viewer = False
+        #: It would be driven here if nobody else did, and how often in a row it was seen that nobody does.
+        self.stands_by = False
+        self.left = 0
         #: It waits, and nothing of it runs here: anybody may claim it (R5.11).
         self.is_released = False
         #: It came from another store as a file: nobody drives it, and nothing of it is changed.
@@ -173,10 +182,7 @@ def _steer_alone(runner: Runner, tick: AnyTick) -> bool:
         if runner.state.status not in _STEERED:
             return runner.ended
         tick = replace(tick, at=max(tick.at, runner.state.at))
-        after, _ = reduce(runner.state, tick)
-        journal.append(
-            [Append(runner.run_id, runner.before_seq, [tick], shown_status(after), stored.epoch, driver)], durable=True
-        )
+        stored.committer.append_alone(runner, (runner.state, tick, *reduce(runner.state, tick)))
         follow(runner, [tick])
     finally:
         stored.is_viewer = True
@@ -463,7 +469,7 @@ def release(runner: Runner) -> None:
 def become_viewer(runner: Runner, why: str) -> None:
     """Stop driving at once, and act on nothing more; its ticks are read from now on (R5.9)."""
     assert runner.stored is not None
-    runner.stored.is_viewer = True
+    runner.stored.is_viewer = runner.stored.stands_by = True
     runner.stored.entries.clear()
     runner.stored.dropped.clear()
     runner.suspended = why
@@ -471,6 +477,37 @@ def become_viewer(runner: Runner, why: str) -> None:
     runner.clear_inbox()
     watch(runner)
     runner.tell()
+
+
+def take_over_left(runners: Sequence[Runner]) -> None:
+    """Drive on what this process drove before, or was asked to, if nobody else does any more: its driver is gone, or
+    something that came or is due waits in vain; on the loop's thread, every second or so."""
+    for runner in runners:
+        stored = runner.stored
+        if stored is None or not stored.is_viewer or not stored.stands_by or stored.damage or runner.ended:
+            continue
+        try:
+            stored.left = stored.left + 1 if _is_left(runner) else 0
+            if stored.left >= _PATIENCE and runner.owner is not None:
+                stored.left = 0
+                definition = runner.owner.definition
+                if not homeless(runner.state, definition.spec):
+                    runner.reopen(definition)
+        except WorkflowRuntimeError as error:  # the store cannot be used now
+            _log.debug("run %s could not be taken over: %s", runner.run_id, error)
+        except Exception:
+            _log.exception("run %s could not be taken over", runner.run_id)
+
+
+def _is_left(runner: Runner) -> bool:
+    assert runner.stored is not None
+    journal, now = runner.stored.committer.journal, time.time()
+    holder = journal.holder(runner.run_id)
+    if holder.driver:
+        return is_gone(holder.driver) or holder.lease_until < now
+    if journal.inbox([runner.run_id]):
+        return True
+    return any(row.due is not None and row.due <= now for _, row in journal.waiting(run_id=runner.run_id))
 
 
 def has_lost(runner: Runner, error: BaseException) -> bool:

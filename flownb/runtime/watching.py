@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from weakref import WeakSet, ref
 
 from flownb.errors import EngineLost, WorkflowRuntimeError
-from flownb.runtime.stored import LEASE_S, check_leases, is_viewed, look
+from flownb.runtime.stored import LEASE_S, check_leases, is_viewed, look, take_over_left
 
 if TYPE_CHECKING:
     from flownb.runtime.host import Host
@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 #: Seconds between two looks; another process's answer waits so long at most.
 LOOK_S = 0.1
+#: Seconds between two looks whether a run that this process would drive has lost its driver.
+STAND_BY_S = 1.0
 _log = logging.getLogger("flownb")
 
 
@@ -35,7 +37,7 @@ class Watch:
         self._runners: WeakSet[Runner] = WeakSet()
         self._thread: threading.Thread | None = None
         self._version = -1
-        self._leased_at = float("-inf")
+        self._leased_at = self._stood_by_at = float("-inf")
         atexit.register(_give_back, ref(self))
 
     def add(self, runner: Runner) -> None:
@@ -87,6 +89,9 @@ class Watch:
                     self._tell(look)
                 elif not self._journal.hears_ticks:
                     self._tell(look, viewers=True)
+                if time.monotonic() > self._stood_by_at + STAND_BY_S:
+                    self._stood_by_at = time.monotonic()
+                    self._tell(take_over_left, viewers=True)
             except Exception as error:
                 if getattr(self._journal, "_closed", False):  # nobody opens it again
                     return

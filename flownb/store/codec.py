@@ -12,7 +12,8 @@ Large values are files beside the store (`artifacts.py`), whose names stand in t
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
 from math import isfinite
 from typing import Any, cast
 
@@ -156,12 +157,18 @@ class Codec:
         return self._forms.setdefault(name, form)
 
     def _with_care(self, to_wire: Callable[[Any], Struct], value: Any) -> bytes:
-        """With a look at every int, every text and every size."""
+        with self.with_care():
+            return escapes.dump(to_wire(value))
+
+    @contextmanager
+    def with_care(self) -> Generator[None, None, None]:
+        """What is written meanwhile is written with a look at every int, every text and every size: large values are
+        files."""
         writer = self._writer
         with self._care:
             self._fast, writer.lifting = False, writer.artifacts is not None
             try:
-                return escapes.dump(to_wire(value))
+                yield
             finally:
                 self._fast, writer.lifting = True, False
 

@@ -346,7 +346,7 @@ class Journal(Protocol):
         ...
 
     def bodies(self) -> Iterator[bytes]:
-        """All that may name a file: the bodies of ticks, of inboxes and of questions, in no order."""
+        """All that may name a file: the bodies of ticks, of inboxes, of questions and of saved states, in no order."""
         ...
 
     # The rest.
@@ -357,6 +357,10 @@ class Journal(Protocol):
 
     def delete(self, run_ids: Sequence[str]) -> None:
         """All that there is of runs, also while somebody drives them: its next append fails."""
+        ...
+
+    def shrink(self) -> None:
+        """Give the space of deleted runs back, where that is worth it and nobody writes just now."""
         ...
 
     def close(self) -> None: ...

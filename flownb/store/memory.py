@@ -395,6 +395,10 @@ class MemoryJournal:
                 self._runs.pop(run_id, None)
             self._tokens = {hash: found for hash, found in self._tokens.items() if found[0] not in gone}
 
+    def shrink(self) -> None:
+        """As `Journal.shrink` says: there is nothing to do."""
+        return
+
     def close(self) -> None:
         """As `Journal.close` says."""
         with self._lock:

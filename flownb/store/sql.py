@@ -788,7 +788,7 @@ class SqlJournal(ABC):
 
     def bodies(self) -> Iterator[bytes]:
         """As `Journal.bodies` says."""
-        for table in ("journal", "inbox", "waiting"):
+        for table in ("journal", "inbox", "waiting", "checkpoints"):
             ids = [row[0] for row in self._do(partial(self._all, IDS.format(table=table)))]
             for run_id in ids:
                 for (body,) in self._do(partial(self._all, BODIES.format(table=table), (run_id,))):
@@ -811,6 +811,10 @@ class SqlJournal(ABC):
             return _bytes(found[0])
 
         return self._do(secret)
+
+    def shrink(self) -> None:
+        """As `Journal.shrink` says: databases of servers do it by themselves."""
+        return
 
     def delete(self, run_ids: Sequence[str]) -> None:
         """As `Journal.delete` says."""

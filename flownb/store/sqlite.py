@@ -32,6 +32,8 @@ SAFE_VERSION = (3, 51, 3)
 #: how much of the log is in use, for its file keeps its size (one that grows anew costs a third more for each append).
 LOG_PAGES = 1000
 PAGES_OF_COMMIT = 2
+#: Fewer free pages stay in the file, for runs to come.
+SHRINK_AT_PAGES = 256
 
 FIRST_TICKS = "SELECT run_id, body FROM journal WHERE seq = 1"
 TELL_DEFINITION = "UPDATE runs SET key = ?, hash = ? WHERE run_id = ?"
@@ -115,6 +117,22 @@ class SqliteJournal(SqlJournal):
         self._timeout_s = seconds
         with self._lock:
             self._db.execute(f"PRAGMA busy_timeout = {round(1000 * seconds)}")
+
+    def shrink(self) -> None:
+        """As `Journal.shrink` says: the file becomes smaller, by a connection of its own, so that appends only wait."""
+        with self._lock, self._guard():
+            free = self._pragma("freelist_count")
+            if free < SHRINK_AT_PAGES or free < self._pragma("page_count") // 4:
+                return
+        try:
+            with closing(sqlite3.connect(self.path, timeout=self._timeout_s, isolation_level=None)) as other:
+                other.execute("PRAGMA wal_autocheckpoint = 0").fetchone()
+                other.execute("VACUUM")
+            with self._lock:
+                if self._is_wal:
+                    self._copy_log()
+        except sqlite3.OperationalError:  # somebody writes: the next time
+            return
 
     def version(self) -> int:
         """As `Journal.version` says."""

@@ -120,6 +120,7 @@ def test_r6_44_a_run_that_is_driven_elsewhere_is_not_marked(place: str, open_sto
     process.do("run = Asks().with_options(store=store).run(run_id='r')")
     process.wait("run.status == 'waiting'")
     wrong = Workflow[Any]("Asks")
+    wrong._key = "tests.stored.flows:Asks"  # of the same module
 
     @wrong.step
     async def something_else(ev: StartEvent) -> StopEvent:

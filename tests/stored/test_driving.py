@@ -364,6 +364,27 @@ def test_r5_13_what_steers_a_run_that_nobody_drives_is_done_at_once(
     assert notes(log) == ["sleep"]
 
 
+def test_r5_13_a_deadline_that_nobody_counts_is_stopped(place: str, open_store: Open, other: Start):
+    """R5.13, R4.56: the store's list of what is due knows of it at once."""
+    process, store = other(place), open_store(place)
+    process.do(
+        "flow = Workflow('timed')\n"
+        "async def ask(ev: Begin, ctx: Context) -> StopEvent:\n"
+        "    return StopEvent(result=await ctx.ask('Well?', bool, timeout=500, default=True))\n"
+        "flow.step(ask)\n"
+        "run = flow.with_options(store=store).run(run_id='r')"
+    )
+    process.wait("run.status == 'waiting'")
+    process.kill()
+    assert store.next_wakeup() is not None
+    run = store.run("r")
+    run.requests[0].hold()
+    wait_until(lambda: run.requests[0].deadline is None)
+
+    assert store.next_wakeup() is None
+    assert [suspension.due for suspension in store.suspensions()] == [None]
+
+
 def test_r5_13_an_answer_or_an_event_never_claims(any_place: str, open_store: Open, other: Start, tmp_path: Path):
     """R5.13, R4.62: they lie in the inbox until somebody drives the run."""
     log, process, store = tmp_path / "log", other(any_place), open_store(any_place)
