@@ -384,13 +384,14 @@ def validated(kind: Any, answer: Any, fields: dict[str, Any]) -> Any:
         if fields:
             named = kind.__name__ if isinstance(kind, type) else repr(kind)
             raise AnswerInvalid(
-                f"This question takes one value of {named}, no fields ({', '.join(fields)}): write run.answer(value)."
+                f"This question takes one value of {named}, no fields ({', '.join(fields)}): run.answer(None, value)."
             )
         return TypeAdapter(
             kind, config=None if _has_config(kind) else ConfigDict(arbitrary_types_allowed=True)
         ).validate_python(answer)
     except ValidationError as error:
-        said = "; ".join(f"{'.'.join(map(str, e['loc'])) or 'value'}: {e['msg']}" for e in error.errors())
+        faults = [(".".join(map(str, e["loc"])), e["msg"]) for e in error.errors()]
+        said = "; ".join(f"{where}: {what}" if where else what for where, what in faults)
         raise AnswerInvalid(f"The answer does not fit: {said}.", errors=error.errors()) from None
 
 

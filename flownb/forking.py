@@ -140,8 +140,10 @@ def adopted(state: RunState, spec: Spec) -> RunState:
 def refuse_homeless(state: RunState, spec: Spec) -> None:
     lost = homeless(state, spec)
     if lost:
+        was, now = ([step.name for step in known.steps] for known in (state.spec, spec))
         raise DefinitionChanged(
-            f"Step {', '.join(lost)} is gone and has work in run {state.run_id!r}. Define it again, then resume.",
+            f"Step {', '.join(lost)} is gone and has work in run {state.run_id!r}. Define it again, then resume. The "
+            f"steps were {', '.join(was)}; they are {', '.join(now)}.",
             steps=tuple(lost),
         )
 

@@ -137,6 +137,20 @@ def by_token(store: Store, token: str) -> Request[Any]:
     return request_in(store, *found)
 
 
+def named(store: Store, name: str) -> Request[Any]:
+    """The question that a token answers, else the one of that id (`<run id>:<n>`), in its run.
+
+    Raises:
+        RequestError: There is none; what was given may be a token, so it is not told (R4.61).
+        RequestClosed: The run of that id does not ask it, or not any more.
+    """
+    run_id, _, number = name.rpartition(":")
+    is_id = run_id and number.isascii() and number.isdigit() and store.journal.row(run_id) is not None
+    if is_id and store.journal.token(secret_of(name)) is None:
+        return request_in(store, run_id, int(number))
+    return by_token(store, name)
+
+
 def answer_by_token(store: Store, token: str, answer: Any, by: str | None, fields: dict[str, Any]) -> tuple[str, int]:
     """Answer the question of a token (R4.59).
 

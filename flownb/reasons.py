@@ -35,7 +35,7 @@ def why(runner: Runner) -> Reason:
     """The reason of the present moment (R5.39)."""
     if runner.suspended and waits_still(runner):
         waits = reason_of(runner.state, runner.clock.now(), 0, runner.ticks)
-        return Reason(" ".join([waits, *_unanswered(runner), _where(runner)]))
+        return Reason(" ".join([waits, *_unanswered(runner), *_where(runner)]))
     if runner.suspended:
         by = _by(runner.state)
         because = "" if runner.suspended == f"suspended{by}" else f": {runner.suspended.rstrip('.')}"
@@ -66,19 +66,21 @@ def _unanswered(runner: Runner) -> list[str]:
     return [f"For request {n}: {error}" for n, error in errors if requests.get(n) is not None]
 
 
-def _where(runner: Runner) -> str:
-    """Who drives a run that this process does not drive just now."""
+def _where(runner: Runner) -> Iterator[str]:
+    """Who drives a run that this process does not drive just now; nothing of one that is over."""
     stored = runner.stored
     if stored is None or not stored.is_viewer:  # unloaded
-        return f"{runner.suspended[0].upper()}{runner.suspended[1:]}."
-    if stored.damage:
-        return stored.damage
-    if stored.is_imported:
-        return f"{runner.suspended[0].upper()}{runner.suspended[1:].rstrip('.')}."
-    driver = stored.committer.journal.holder(runner.run_id).driver
-    if driver and not drivers.is_gone(driver):
-        return f"It is looked at here; {drivers.describe(driver)} drives it."
-    return f"It is looked at here, and nobody drives it: flow.resume({runner.run_id!r}) does."
+        yield f"{runner.suspended[0].upper()}{runner.suspended[1:]}."
+    elif stored.damage:
+        yield stored.damage
+    elif stored.is_imported:
+        yield f"{runner.suspended[0].upper()}{runner.suspended[1:].rstrip('.')}."
+    elif not runner.ended:
+        driver = stored.committer.journal.holder(runner.run_id).driver
+        if driver and not drivers.is_gone(driver):
+            yield f"It is looked at here; {drivers.describe(driver)} drives it."
+        else:
+            yield f"It is looked at here, and nobody drives it: flow.resume({runner.run_id!r}) does."
 
 
 def is_outdated(runner: Runner) -> bool:

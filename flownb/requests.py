@@ -14,6 +14,7 @@ from flownb.answering import (
     waiter_of,
     why_closed,
 )
+from flownb.core.graph import short
 from flownb.core.state import Request as OpenRequest
 from flownb.core.ticks import RequestDisposed, RequestHeld
 from flownb.defaults import options
@@ -228,4 +229,4 @@ class Requests(Generic[Q]):
         room("forms")(self)
 
     def __repr__(self) -> str:
-        return f"<{len(self)} open questions: {', '.join(f'{r.number} {type(r.question).__name__}' for r in self)}>"
+        return f"<{len(self)} open questions: {', '.join(f'{r.number} {short(r._now.question.key)}' for r in self)}>"

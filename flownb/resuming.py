@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 from flownb.contexts import context_of, outer
 from flownb.core.graph import short
 from flownb.core.life import ends_in
-from flownb.core.spec import Spec
 from flownb.core.state import ENDED, is_ended
 from flownb.core.ticks import DefinitionAdopted, GateOpened, GateReason, RunOpened, StateWritten
 from flownb.defaults import options
@@ -111,7 +110,7 @@ def resume_run(workflow: Workflow[Any], settings: Settings, run: Any, *, retry_f
     if runner is None:
         raise _not_found(store_of(workflow, settings), run)
     spec, own = runner.state.spec, workflow.definition.spec
-    if _is_another(spec.key, spec.name, own):
+    if spec.key != own.key and (spec.name != own.name or workflow_of(spec.key) is not None):
         raise RunConflict(
             f"Run {run!r} is of workflow {spec.name!r} ({spec.key}), not of {own.name!r} ({own.key}). Resume it "
             "with its own.",
@@ -260,13 +259,10 @@ def _find(workflow: Workflow[Any] | None, settings: Settings, run_id: str) -> Ru
     return restored(store, run_id, workflow, settings) if store is not None and is_in(store, run_id) else None
 
 
-def _is_another(key: str, name: str, own: Spec) -> bool:
-    """Whether a run is of another workflow: two modules may have one of the same name. A script that is run is itself,
-    however it is called where it is imported."""
-    if name != own.name:
-        return key != own.key
-    modules = {key.partition(":")[0], own.key.partition(":")[0]}
-    return len(modules) > 1 and "__main__" not in modules and bool(key)
+def _is_another(key: str, own: str) -> bool:
+    """Whether keys of one name mean two workflows: several modules may have one of that name. A script is the same
+    where it is run and where it is imported, and of a damaged run the key is not known."""
+    return bool(key) and key != own and "__main__" not in (key.partition(":")[0], own.partition(":")[0])
 
 
 def _latest(workflow: Workflow[Any], settings: Settings) -> str:
@@ -279,7 +275,7 @@ def _latest(workflow: Workflow[Any], settings: Settings) -> str:
     store, spec = store_of(workflow, settings), workflow.definition.spec
     if store is not None:
         rows = [row for row in store.runs(workflow=spec.name) if row.status not in ENDED and not row.parent]
-        rows = [row for row in rows if not (is_imported(row.driver) or _is_another(row.key, row.workflow, spec))]
+        rows = [row for row in rows if not (is_imported(row.driver) or _is_another(row.key, spec.key))]
         own = [row for row in rows if row.notebook == notebook()] if notebook() else []
         if rows:
             return (own or rows)[0].run_id

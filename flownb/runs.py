@@ -182,6 +182,9 @@ class Store:
     def answer(self, token: str, answer: Any = None, /, *, by: str | None = None, **fields: Any) -> tuple[str, int]:
         """Answer the question of a token, whoever drives its run, also if nobody does.
 
+        A token is a secret, so what a stranger sends can be passed on as it is. Who may look into the store answers by
+        id: `store.requests()["7f3a:1"].answer(...)`.
+
         Returns:
             Run id and number of the question, for the same answer once more too.
 
@@ -198,6 +201,9 @@ class Store:
 
         Returns:
             Run id and number of the question.
+
+        Raises:
+            RequestError: No question has that token.
         """
         from flownb.openings import dispose_by_token
 

@@ -238,6 +238,23 @@ def test_of_a_damaged_file_what_is_sound_is_imported(
     assert there.run("r").status == "completed"
 
 
+def test_what_was_changed_in_the_store_does_not_leave_it_as_sound(here: Store, there: Store, tmp_path: Path):
+    """C113: an export gives a row that was edited as it is, and whoever imports it takes the run for damaged there."""
+    Count().with_options(store=here).run(run_id="r").result(20)
+    db = sqlite3.connect(here.place)
+    db.execute("UPDATE journal SET at = at + 1 WHERE seq = 3")
+    db.commit()
+    db.close()
+    raw = here.journal.raw("r")
+    assert here.journal.sound("r") == 2
+
+    with pytest.warns(UserWarning, match="Run 'r' ends with its tick 2: tick 3 is not as it was written"):
+        there.import_(here.export("r", tmp_path / "r.zip"))
+    with zipfile.ZipFile(tmp_path / "r.zip") as zip_:
+        assert len(zip_.read("journal.jsonl").splitlines()) == len(raw)
+    assert (there.run("r").status, there.runs()[0].status) == ("running", "running")
+
+
 def test_rows_that_make_no_sense_are_not_believed(here: Store, there: Store, tmp_path: Path):
     """An end without what led to it, a tick after the end, a kind that does not exist: their sums fit, and yet."""
     Count().with_options(store=here).run(run_id="r").result(20)

@@ -309,7 +309,7 @@ def test_a_value_that_does_not_fit_words_is_refused_before_anything_is_appended(
     before = run.debug.ticks
     with pytest.raises(AnswerInvalid, match="valid integer"):
         run.answer(None, "many")
-    with pytest.raises(AnswerInvalid, match=r"takes one value of int, no fields \(n\): write run\.answer\(value\)"):
+    with pytest.raises(AnswerInvalid, match=r"takes one value of int, no fields \(n\): run\.answer\(None, value\)"):
         run.answer(n=3)
     assert run.debug.ticks == before
     run.answer(None, "7")

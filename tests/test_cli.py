@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 from msgspec.structs import replace
@@ -21,7 +21,8 @@ from pydantic import SecretStr
 
 from flownb import Store, Workflow
 from flownb.cli import answers, resuming, words
-from flownb.cli.main import COMMANDS, main
+from flownb.cli.main import COMMANDS, STATUSES, main
+from flownb.core.state import Status
 from flownb.errors import AnswerInvalid, WorkflowConfigurationError
 from flownb.store.marks import UnknownEvent
 from tests.polling import wait_until
@@ -199,10 +200,11 @@ def test_runs_are_listed_with_who_drives_them(folder: Path, flownb: Cli):
     code, out, err = flownb("runs")
     assert (code, err) == (0, "")
     head, *lines = out.splitlines()
-    assert head.split() == ["RUN", "WORKFLOW", "STATUS", "TICKS", "STARTED", "LAST", "TICK"]
+    assert head.split() == ["RUN", "WORKFLOW", "STATUS", "DRIVEN", "BY", "TICKS", "STARTED", "LAST", "TICK"]
     rows = {line.split()[0]: line for line in lines}
     assert set(rows) == {"quick", "asks-1", "plain", "slow", "family"}
-    assert "running (nobody drives it)" in rows["slow"]
+    assert "running    nobody, process gone  1 " in rows["slow"]
+    assert "waiting    nobody                " in rows["asks-1"]
     assert "completed" in rows["quick"] and "nobody" not in rows["quick"]
     assert "waiting" in rows["asks-1"] and rows["asks-1"].endswith("1 question")
     assert "family/1/1" in flownb("runs", "--children")[1]
@@ -222,6 +224,10 @@ def test_runs_are_narrowed(folder: Path, flownb: Cli):
     assert len(out.splitlines()) == 4
     assert "and 3 more" in out
     assert flownb("runs", "--status", "failed")[1] == "No such runs.\n"
+    code, out, err = flownb("runs", "--status", "foo")
+    assert (code, out) == (2, "")
+    assert "'foo'" in err and all(status in err for status in STATUSES)
+    assert set(STATUSES) == {*get_args(Status), "paused", "definition_changed"}
 
 
 def test_runs_are_listed_for_programs(folder: Path, flownb: Cli):
@@ -660,8 +666,9 @@ def test_a_run_goes_to_another_store_as_a_file(folder: Path, flownb: Cli):
     code, out, _ = flownb("export", "family", ".")
     assert (code, out) == (0, "family.flownb.zip: python -m flownb import family.flownb.zip reads it elsewhere.\n")
     there = ["--store", "there.db"]
-    assert flownb("import", "family.flownb.zip", *there)[1].startswith("Run family is imported, to be looked at")
-    assert flownb("import", "family.flownb.zip", *there)[1].startswith("Run family is there already")
+    look = "python -m flownb show family --store there.db\n"
+    assert flownb("import", "family.flownb.zip", *there)[1] == f"Run family is imported, to be looked at: {look}"
+    assert flownb("import", "family.flownb.zip", *there)[1] == f"Run family is there already: {look}"
     assert "running (imported)" in flownb("runs", *there)[1]
     out = flownb("show", "family", *there)[1]
     assert "nobody, ever: it was imported" in out and "family/1/1  Slow  running (imported)" in out
@@ -671,6 +678,27 @@ def test_a_run_goes_to_another_store_as_a_file(folder: Path, flownb: Cli):
     assert flownb("import", "nothing.zip", *there)[::2] == (1, "flownb: There is no file 'nothing.zip'.\n")
     assert flownb("import", "family.flownb.zip")[1].startswith("Run family is there already")
     assert flownb("export", "nobody", "x.zip")[0] == 1
+
+
+def test_of_an_imported_question_no_command_is_told(folder: Path, flownb: Cli):
+    """R7.12: nobody can answer it."""
+    there = ["--store", "there.db"]
+    assert flownb("export", "asks-1", "asks.zip")[0] == flownb("import", "asks.zip", *there)[0] == 0
+    out = flownb("show", "asks-1", *there)[1]
+    assert "asks-1:1" in out and "Nobody can answer it" in out
+    assert "flownb answer" not in out
+    (asked,) = json.loads(flownb("show", "asks-1", "--json", *there)[1])["requests"]
+    assert asked["command"] is None
+    assert "flownb answer" not in flownb("requests", *there)[1]
+
+
+def test_commands_for_programs_name_the_store(folder: Path, flownb: Cli):
+    store = ["--store", ".flownb/runs.db"]
+    for asked in (
+        *json.loads(flownb("requests", "--json", *store)[1]),
+        *json.loads(flownb("show", "plain", "--json", *store)[1])["requests"],
+    ):
+        assert asked["command"].endswith(" --store .flownb/runs.db")
 
 
 def test_the_doctor_tells_of_the_store(folder: Path, flownb: Cli):

@@ -7,14 +7,14 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from flownb import openings
 from flownb.answering import answer_request
 from flownb.archiving import Imported, export_run, import_run
 from flownb.cli.answers import answer_from
 from flownb.cli.looking import full_id, is_live, see
 from flownb.core.state import ENDED
 from flownb.defaults import options
-from flownb.errors import RequestError, WorkflowRuntimeError
-from flownb.openings import by_token, request_in
+from flownb.errors import RequestClosed, RequestError, WorkflowRuntimeError
 from flownb.requests import Request
 from flownb.runs import Store
 from flownb.runtime.children import cancel_tick
@@ -34,11 +34,10 @@ def question_in(store: Store, named: str) -> Request[Any]:
     Raises:
         RequestError: None; what was typed may be a token, so it is not repeated (R4.61).
     """
-    run_id, _, tail = named.rpartition(":")
-    if run_id and tail.isascii() and tail.isdigit() and store.journal.row(run_id) is not None:
-        return request_in(store, run_id, int(tail))
     try:
-        return by_token(store, named)
+        return openings.named(store, named)
+    except RequestClosed:
+        raise
     except RequestError:
         raise RequestError(
             "That is neither the id of a question, such as 7f3a:1, nor a token of one. `python -m flownb requests` "

@@ -158,6 +158,18 @@ def _driver_words(sight: Sight) -> str:
     return f"nobody: the lease of {describe(holder.driver)} ended {ago(holder.lease_until)}"
 
 
+def _driver_word(store: Store, row: RunRow) -> str:
+    """The same in a few words; "" of a run that is over."""
+    if row.status in ENDED:
+        return ""
+    holder = _holder(store, row.run_id)
+    if is_imported(holder.driver) or not holder.driver:
+        return "nobody"
+    if is_live(holder):
+        return describe(holder.driver)
+    return f"nobody, {'process gone' if is_gone(holder.driver) else 'lease over'}"
+
+
 # runs
 
 
@@ -177,12 +189,13 @@ def runs_lines(store: Store, rows: list[RunRow], left_out: int) -> Iterator[str]
         return
     lines = [
         (
-            clean(row.run_id), clean(row.workflow), status_words(store, row), f"{row.seq:,}",
-            clock(row.started_at), ago(row.updated_at), _asks(asks.get(row.run_id, 0)),
+            clean(row.run_id), clean(row.workflow), f"{row.status}{' (imported)' if is_imported(row.driver) else ''}",
+            clean(_driver_word(store, row)), f"{row.seq:,}", clock(row.started_at), ago(row.updated_at),
+            _asks(asks.get(row.run_id, 0)),
         )
         for row in rows
     ]  # fmt: skip
-    yield from table(lines, ("RUN", "WORKFLOW", "STATUS", "TICKS", "STARTED", "LAST TICK", ""))
+    yield from table(lines, ("RUN", "WORKFLOW", "STATUS", "DRIVEN BY", "TICKS", "STARTED", "LAST TICK", ""))
     if left_out:
         yield f"... and {left_out:,} more: --limit 0 lists all, --children their children too."
 
@@ -310,13 +323,13 @@ def _tick_words(seq: int, tick: AnyTick, before: RunState | None) -> tuple[str, 
     return _TICK.format(seq), clock(tick.at, "%H:%M:%S"), kind, clean(step), brief(f"{event} {keys}")
 
 
-def show_json(store: Store, sight: Sight) -> dict[str, Any]:
+def show_json(store: Store, sight: Sight, store_part: list[str]) -> dict[str, Any]:
     """The same for programs."""
     state = sight.state
     found = run_json(store, sight.row)
     found["damage"] = sight.damage or None
     found["inbox"] = len(sight.inbox)
-    found["requests"] = [asked_json(asked_of(store, sight, r, answered)) for r, answered in sight.open]
+    found["requests"] = [asked_json(asked_of(store, sight, r, answered), store_part) for r, answered in sight.open]
     found["children"] = [run_json(store, child) for child in store.journal.runs(parent=sight.row.run_id)]
     if state is not None:
         failure = state.failure
@@ -353,6 +366,8 @@ class Asked(Struct):
     is_answered: bool
     #: Why the driver refused the last answer; "" if it refused none.
     refused: str = ""
+    #: Its run was imported, so nobody can answer it.
+    is_imported: bool = False
 
     @property
     def id(self) -> str:
@@ -370,7 +385,7 @@ def asked_of(store: Store, sight: Sight, request: Request, is_answered: bool) ->
         schema, refused = None, ""
     return Asked(
         sight.row.run_id, request.id, sight.row.workflow, step, request.question.value, schema,
-        request.opened_at, request.due_at, is_answered, refused,
+        request.opened_at, request.due_at, is_answered, refused, is_imported(sight.holder.driver),
     )  # fmt: skip
 
 
@@ -394,7 +409,11 @@ def open_questions(store: Store) -> list[Asked]:
             schema = store._committer.schema(run_id, row.id)
         except JournalDamaged as error:
             question, schema = f"({error})", None
-        found.append(Asked(run_id, row.id, sight.row.workflow, row.step, question, schema, None, row.due, False))
+        imported = is_imported(sight.holder.driver)
+        asked = Asked(
+            run_id, row.id, sight.row.workflow, row.step, question, schema, None, row.due, False, "", imported
+        )
+        found.append(asked)
     return found
 
 
@@ -412,12 +431,14 @@ def question_lines(asked: Asked, store_part: list[str]) -> Iterator[str]:
     yield f"  {question_of(asked.question)}"
     if asked.refused:
         yield f"  The last answer was refused: {clean(asked.refused)}"
-    if not asked.is_answered:
+    if asked.is_imported:
+        yield "  Nobody can answer it: its run was imported."
+    elif not asked.is_answered:
         yield f"  {words_of(command_for(asked.id, asked.schema, store_part))}"
         yield from (f"      {line}" for line in fields_of(asked.schema))
 
 
-def asked_json(asked: Asked) -> dict[str, Any]:
+def asked_json(asked: Asked, store_part: list[str]) -> dict[str, Any]:
     return {
         "id": asked.id,
         "run": asked.run_id,
@@ -431,5 +452,5 @@ def asked_json(asked: Asked) -> dict[str, Any]:
         "deadline": asked.deadline,
         "is_answered": asked.is_answered,
         "refused": asked.refused or None,
-        "command": words_of(command_for(asked.id, asked.schema, [])),
+        "command": None if asked.is_imported else words_of(command_for(asked.id, asked.schema, store_part)),
     }

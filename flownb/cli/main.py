@@ -84,7 +84,7 @@ def show(args: Args) -> int:
     with opened(args.store) as store:
         sight = looking.see(store, looking.full_id(store, args.run), args.ticks)
         if args.json:
-            _json(looking.show_json(store, sight))
+            _json(looking.show_json(store, sight, store_words(args.store, store)))
         else:
             _print(looking.show_lines(store, sight, store_words(args.store, store)))
     return 0
@@ -97,7 +97,7 @@ def requests(args: Args) -> int:
     with opened(args.store) as store:
         found = looking.open_questions(store)
         if args.json:
-            _json([looking.asked_json(asked) for asked in found])
+            _json([looking.asked_json(asked, store_words(args.store, store)) for asked in found])
             return 0
         for asked in found:
             _print(looking.question_lines(asked, store_words(args.store, store)))
@@ -183,7 +183,8 @@ def export(args: Args) -> int:
 
 def import_(args: Args) -> int:
     from flownb.cli import acting
-    from flownb.cli.places import opened
+    from flownb.cli.places import opened, store_words
+    from flownb.cli.words import words_of
 
     with opened(args.store, makes=True) as store:
         found = acting.take_in(store, args.file)
@@ -193,7 +194,8 @@ def import_(args: Args) -> int:
         for fault in found.faults:
             print(f"flownb: {fault}", file=sys.stderr)
         said = "is imported, to be looked at" if found.is_new else "is there already"
-        print(f"Run {found.run_id} {said}: python -m flownb show {found.run_id}")
+        look = words_of(["python", "-m", "flownb", "show", found.run_id, *store_words(args.store, store)])
+        print(f"Run {found.run_id} {said}: {look}")
     return 0
 
 
@@ -222,15 +224,18 @@ def doctor(args: Args) -> int:
     return 0 if is_well else 1
 
 
+#: What stands in the column of a run's status.
+STATUSES = (
+    "running", "waiting", "paused", "suspended", "definition_changed", "cancelling",
+    "completed", "failed", "timed_out", "cancelled",
+)  # fmt: skip
 _RUN = _option("run", metavar="RUN", help="its id, or the beginning of it")
 COMMANDS: dict[str, Command] = {
     "runs": Command(
         runs,
         "list runs, the newest first",
         (
-            _option(
-                "--status", help="only those: running, waiting, paused, suspended, completed, failed, cancelled ..."
-            ),
+            _option("--status", choices=STATUSES, metavar="STATUS", help=f"only those: {', '.join(STATUSES)}"),
             _option("--workflow", help="only those of this workflow, by name"),
             _option("--children", action="store_true", help="also the runs that steps of runs run"),
             _option("--limit", type=int, default=50, metavar="N", help="so many at most (50); 0 is all"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import shlex
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from pydantic import BaseModel, SecretBytes, SecretStr
@@ -13,11 +13,10 @@ from pydantic_core import to_jsonable_python
 
 from flownb.core.graph import short
 from flownb.events import OutcomeUnknown, Question
-from flownb.store.marks import Lost, UnknownEvent
+from flownb.store.marks import HIDDEN, Lost, UnknownEvent
 
 #: A value on a line is no longer than this.
 LENGTH = 100
-_HIDDEN = "**********"
 
 
 def clean(text: Any) -> str:
@@ -76,35 +75,13 @@ def plural(n: int, word: str) -> str:
 def plain(value: Any) -> Any:
     """A value as JSON can hold it; secrets are hidden, what has no form in JSON is shown in words."""
     if isinstance(value, UnknownEvent):
-        if not isinstance(value.data, dict):
-            return unmarked(value.data)
-        return {name: unmarked(part) for name, part in (*value.data.items(), *(value.extra or {}).items())}
+        return value.plain()
     return to_jsonable_python(value, fallback=_in_words, serialize_unknown=True, inf_nan_mode="strings")
-
-
-def unmarked(stored: Any) -> Any:
-    """What stands in a journal, as people read it: marks of secrets and of large values in words."""
-    if isinstance(stored, list):
-        return [unmarked(part) for part in stored]
-    if not isinstance(stored, Mapping):
-        return stored
-    tag = next(iter(stored), "")
-    if tag in ("$sealed", "$secret"):
-        return _HIDDEN
-    if tag in ("$artifact", "$small", "$live", "$transient"):
-        return f"<{short(str(stored.get('type') or stored[tag]))}>"
-    if tag in ("$tuple", "$set", "$frozenset"):
-        return unmarked(stored[tag])
-    if tag.startswith("$") and len(stored) == 1:
-        return stored[tag]
-    if tag == "$object":
-        return unmarked(stored.get("d"))
-    return {str(name): unmarked(part) for name, part in stored.items()}
 
 
 def _in_words(value: Any) -> str:
     if isinstance(value, (SecretStr, SecretBytes)):
-        return _HIDDEN
+        return HIDDEN
     return repr(value) if isinstance(value, Lost) else brief(repr(value))
 
 

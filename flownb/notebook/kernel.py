@@ -19,6 +19,11 @@ def parent() -> dict[str, Any]:
     return dict(kernel.get_parent() or {}) if kernel is not None else {}
 
 
+def is_here(message: dict[str, Any]) -> bool:
+    """Whether a kernel shows what is displayed; in a script and in a terminal nobody renews an output."""
+    return bool(message) or host.in_kernel()
+
+
 def is_cell(message: dict[str, Any]) -> bool:
     """Whether a message is the execution of a cell, on the main thread: only there may a run show itself."""
     is_execution = message.get("header", {}).get("msg_type") == "execute_request"

@@ -128,7 +128,7 @@ class RunViews:
         return self._screen
 
     def __call__(self, *, full: bool = True) -> None:
-        """Show the panel below the present cell."""
+        """Show the panel below the present cell; outside a kernel the state is printed, in a sentence."""
         self._show(kernel.parent(), full=full)
 
     def graph(self) -> Picture:
@@ -175,6 +175,9 @@ class RunViews:
         self._show(message, full=full)
 
     def _show(self, message: dict[str, Any], *, full: bool) -> None:
+        if not kernel.is_here(message):
+            print(self.screen.wait().twin().words())
+            return
         screen = self.screen
         execution = str(message.get("header", {}).get("msg_id", ""))
         self._shown_in.add(execution)

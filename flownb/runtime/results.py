@@ -150,7 +150,10 @@ def current(out: Out, definition: Definition, seq: int = 0) -> Any:
 
 
 def shown(out: Out, definition: Definition) -> Any:
-    """The value for somebody who only looks: of the newest class if it fits, else as it is, with a warning (R2.49)."""
+    """The value for somebody who only looks: of the newest class if it fits, else as it is, with a warning (R2.49).
+    Where there is no class, for the code is elsewhere, it is as it is."""
+    if type(out.value) is UnknownEvent and definition.class_of(out.key) is None:
+        return out.value
     try:
         return current(out, definition)
     except EventOutdated as error:

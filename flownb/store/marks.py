@@ -5,15 +5,18 @@ from __future__ import annotations
 import itertools
 import secrets
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any, NoReturn
 
 from msgspec import Struct
 
+from flownb.core.graph import short
 from flownb.errors import LiveValueLost
 
 PREVIEW_LENGTH = 80
+#: Stands for a secret, as pydantic shows one.
+HIDDEN = "**********"
 MEND = "Run the step that makes it again, or keep something in the event that a journal can hold."
 
 
@@ -36,6 +39,37 @@ class UnknownEvent(Struct, frozen=True):
     fields_set: list[str] | None = None
     #: The fields that the class of today needs and the stored value has not.
     missing: tuple[str, ...] = ()
+
+    def plain(self) -> Any:
+        """Its fields as people read them, secrets hidden."""
+        if not isinstance(self.data, dict):
+            return unmarked(self.data)
+        return {name: unmarked(part) for name, part in (*self.data.items(), *(self.extra or {}).items())}
+
+    def __repr__(self) -> str:
+        found = self.plain()
+        said = ", ".join(f"{name}={part!r}" for name, part in found.items()) if isinstance(found, dict) else repr(found)
+        return f"{self.key}({said})"
+
+
+def unmarked(stored: Any) -> Any:
+    """What stands in a journal, as people read it: marks of secrets and of large values in words."""
+    if isinstance(stored, list):
+        return [unmarked(part) for part in stored]
+    if not isinstance(stored, Mapping):
+        return stored
+    tag = next(iter(stored), "")
+    if tag in ("$sealed", "$secret"):
+        return HIDDEN
+    if tag in ("$artifact", "$small", "$live", "$transient"):
+        return f"<{short(str(stored.get('type') or stored[tag]))}>"
+    if tag in ("$tuple", "$set", "$frozenset"):
+        return unmarked(stored[tag])
+    if tag.startswith("$") and len(stored) == 1:
+        return stored[tag]
+    if tag == "$object":
+        return unmarked(stored.get("d"))
+    return {str(name): unmarked(part) for name, part in stored.items()}
 
 
 class Lost:

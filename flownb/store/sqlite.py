@@ -203,9 +203,11 @@ class SqliteJournal(SqlJournal):
             self._db.execute(TELL_DEFINITION, values)
 
     def _format(self) -> int:
+        # In this order: another process may make the tables between these, all at once, and then they are ours.
+        tables = self._db.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
         version = self._pragma("user_version")
         ours = self._pragma("application_id") == APPLICATION_ID
-        if not ours and (version or self._db.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]):
+        if not ours and (version or tables):
             raise self._unusable("it is an SQLite database of something else")
         if version < 0:
             raise self._unusable(f"it is damaged: it says that its format is {version}")

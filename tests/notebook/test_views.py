@@ -261,3 +261,25 @@ def test_pictures_of_a_run_whose_loop_is_gone_show_its_end():
     assert run.view.graph().words.endswith("completed at tick 7; done: start, split, work, join, stop")
     assert len(run.view.ticks().rows) == run.now.seq
     assert run.view.to_mermaid().startswith("flowchart")
+
+
+# -- where there is no kernel
+
+
+def test_outside_a_kernel_the_view_is_a_sentence(
+    capfd: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+):
+    """In a script, whether the run goes on or is over: no widget, no output that is renewed, no error in the log."""
+    monkeypatch.setattr(kernel, "parent", dict)
+    run = Count().with_options(host="thread").run(n=2)
+    run.view()
+    before = capfd.readouterr()
+    run.result(20)
+    run.view()
+    run.view.stepper()
+    after = capfd.readouterr()
+    assert before.out.startswith(f"run {run.run_id} of Count: ")
+    assert after.out.count(f"run {run.run_id} of Count: completed at tick ") == 2
+    assert "done: start, " in after.out
+    assert run.view.screen.panels == []
+    assert before.err + after.err + caplog.text == ""

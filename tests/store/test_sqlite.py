@@ -524,6 +524,42 @@ def test_what_came_and_was_changed_is_not_taken(open_store: Open):
     assert store.came() == ["r", "s"]
 
 
+def test_the_space_of_deleted_runs_is_given_back(open_store: Open):
+    """To the disk, at once, also beside a reader; little of it stays in the file for runs to come."""
+    store, reader = open_store(), open_store()
+    store.append([Append(f"r{i}", 0, run_of(500, f"r{i}")) for i in range(40)])
+    store.append([Append("stays", 0, run_of(9, "stays"))])
+    before = store.path.stat().st_size + Path(f"{store.path}-wal").stat().st_size
+    store.delete([f"r{i}" for i in range(40)])
+    store.shrink()
+
+    assert reader.read("stays") == run_of(9, "stays")
+    assert store.path.stat().st_size < before / 10
+    size = store.path.stat().st_size
+    store.append([Append("little", 0, run_of(200, "little"))])
+    store.delete(["little"])
+    store.shrink()
+    assert sql(store.path, "PRAGMA freelist_count")[0][0] > 0
+    assert sql(store.path, "PRAGMA integrity_check") == [("ok",)]
+    assert store.path.stat().st_size >= size
+
+
+def test_a_store_that_is_being_made_is_not_of_something_else(tmp_path: Path, codec: Codec, monkeypatch: Any):
+    """Another process makes all tables while this one looks what there is."""
+    path, pragma, looked = tmp_path / "runs.db", SqliteJournal._pragma, []
+
+    def look(self: SqliteJournal, text: str) -> Any:
+        found = pragma(self, text)
+        if text == "user_version" and not looked:
+            looked.append(found)
+            SqliteJournal(path, codec).close()
+        return found
+
+    monkeypatch.setattr(SqliteJournal, "_pragma", look)
+    SqliteJournal(path, codec).close()
+    assert looked == [0]
+
+
 def test_a_checkpoint_that_was_changed_is_none(open_store: Open):
     """The one before it is taken; one that stands at another tick, or in another run, is changed too."""
     store = open_store()

@@ -115,6 +115,26 @@ def test_r4_59_a_token_of_no_question_is_told_without_it(place: str, open_store:
         assert "no-such-token" not in str(caught.value)
 
 
+def test_an_id_is_no_token(place: str, open_store: Open):
+    """R4.59, R7.11: what a stranger sends is passed on as it is, and he cannot guess; by id one looks in the store."""
+    store = open_store(place)
+    flow = Workflow[Any]("looks-like")
+
+    @flow.step
+    async def ask(ev: StartEvent, ctx: Context) -> StopEvent:
+        return StopEvent(result=await ctx.ask("Well?", str, token="r:1"))
+
+    run, other_run = asked(store, Returns()), asked(store, flow, "other")
+    assert store.answer("r:1", "by token") == ("other", 1)
+    assert other_run.result(20) == "by token"
+    for call in (lambda: store.answer("r:1", ok=True), lambda: store.dispose("nobody:1")):
+        with pytest.raises(RequestError) as caught:
+            call()
+        assert "nobody:1" not in str(caught.value)
+    store.requests()["r:1"].answer(ok=True)
+    assert run.result(20) == [3, True]
+
+
 def test_r4_60_the_token_index_is_unique_and_found_by_index(place: str, open_store: Open):
     """R4.60: O(log n), and the database itself refuses a second question of one token."""
     store = open_store(place)
@@ -165,6 +185,9 @@ def test_r4_46_a_process_without_the_class_validates_by_the_stored_schema(
     run = asked(store, Asks())
     stranger = other(any_place, knows=False)
     assert stranger.give("type(store.requests()[0].question).__name__") == "UnknownEvent"
+    stranger.do("import warnings; warnings.simplefilter('error')\nseen = store.run('r')")  # to look warns of nothing
+    assert stranger.give("repr(seen.requests)") == "<1 open questions: 1 Approve>"
+    assert stranger.give("repr(seen.requests[0])").startswith("<Request r:1 of ask: tests.stored.flows:Approve(no=3")
     with pytest.raises(OtherError, match=r"AnswerInvalid: .*ok"):
         stranger.do("store.requests()[0].answer(ok='perhaps')")
     with pytest.raises(OtherError, match=r"AnswerInvalid: .*nonsense"):
@@ -176,6 +199,10 @@ def test_r4_46_a_process_without_the_class_validates_by_the_stored_schema(
 
     assert run.result(20) == "schema"
     assert type(run.requests.all()[0].value).__name__ == "Verdict"
+    with pytest.raises(OtherError, match=r"flows:Verdict\(ok=True, words='schema'.*\)\. The first answer stands"):
+        other(any_place, knows=False).do("store.run('r').requests.all()[0].answer(ok=False)")
+    stranger.wait("seen.is_done()")
+    assert stranger.give("str(seen.why())") == f"Completed at tick {run._runner.state.seq}."
 
 
 class Even(HumanResponseEvent):

@@ -218,6 +218,22 @@ def test_what_waited_before_the_gate_is_there_after_a_kill(
     assert store.journal.inbox(None) == []
 
 
+def test_r1_29_what_came_just_before_a_pause_is_kept_too(place: str, open_store: Open, other: Start):
+    """R1.24, R1.29: the pause passes it, so it stands before a closed gate."""
+    store, process = open_store(place), other(place)
+    process.do("ear = Listens().with_options(store=store).run(run_id='l', n=1)")
+    process.wait("ear.status == 'waiting'")
+    process.do("def at_once():\n    ear.send_event(News(no=5))\n    ear.pause()\near._runner.host.call(at_once)")
+    process.wait("ear.status == 'paused'")
+    assert inbox_of(store, "l") == ["EventArrived"]
+    process.kill()
+    run = Listens().with_options(store=store).resume("l")
+    assert run.status == "paused"
+    run.cont()
+
+    assert run.result(20) == [5]
+
+
 def inbox_of(store: Store, run_id: str) -> list[str]:
     return [type(entry.tick).__name__ for entry in store.journal.inbox([run_id])]
 
