@@ -166,7 +166,7 @@ def driven(run: Run[Any]) -> Run[Any]:
         resupply(runner, settings.secrets)
     resting.discard(runner)
     if runner.end.done() or runner.host.is_lost():
-        return _drive_anew(workflow, settings, runner)
+        return run if runner.ended else _drive_anew(workflow, settings, runner)  # its end may just have been read
     if runner.make_child is not None:
         with_children(runner)
     is_turn = _reopen(runner, workflow)

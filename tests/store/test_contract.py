@@ -646,7 +646,6 @@ def test_an_imported_run_is_held_by_nobody_and_takes_nothing(journal: Journal):
     assert journal.row("r") is None
 
 
-@between_processes
 def test_runs_that_something_came_for_are_named_and_what_is_sound_is_counted(journal: Journal):
     """`came` decodes nothing, `sound` only sums; a new store has neither."""
     assert (journal.came(), journal.sound("r")) == ([], 0)
@@ -660,6 +659,7 @@ def test_runs_that_something_came_for_are_named_and_what_is_sound_is_counted(jou
     assert journal.read("r") == run_of(4)
 
 
+@between_processes
 def test_all_that_may_name_a_file_is_read(journal: Journal):
     """Ticks, what lies in inboxes, and questions."""
     journal.append([Append("a", 0, run_of(3, "a"), "waiting", opened=[Waits("request", 1, None, "s", b"question")])])

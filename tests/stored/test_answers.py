@@ -296,7 +296,7 @@ def test_r1_27_an_answer_that_another_process_took_beats_a_deadline(
 
     @flow.step
     async def ask(ev: StartEvent, ctx: Context) -> StopEvent:
-        answer = await ctx.ask("Well?", str, timeout=1.5, default="nobody")
+        answer = await ctx.ask("Well?", str, timeout=2.5, default="nobody")
         return StopEvent(result=answer)
 
     run = asked(store, flow)

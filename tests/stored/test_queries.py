@@ -168,11 +168,11 @@ def test_r7_8_due_runs_are_listed_once_and_driven(
         "flow = Workflow('several')\n"
         "async def begin(ev: Begin, ctx: Context) -> StopEvent:\n"
         "    import asyncio\n"
-        "    await asyncio.gather(ctx.sleep(0.2), ctx.sleep(0.25), ctx.sleep(0.3))\n"
+        "    await asyncio.gather(ctx.sleep(1.5), ctx.sleep(1.6), ctx.sleep(1.7))\n"
         "    return StopEvent()\n"
         "flow.step(begin)\n"
-        f"two = Sleeps().with_options(store=store).run(run_id='two', n=2, log={str(tmp_path / 'log')!r})\n"
-        "three = Sleeps().with_options(store=store).run(run_id='three', n=3)\n"
+        f"two = Sleeps().with_options(store=store).run(run_id='two', n=15, log={str(tmp_path / 'log')!r})\n"
+        "three = Sleeps().with_options(store=store).run(run_id='three', n=16)\n"
         "much = flow.with_options(store=store).run(run_id='several')\n"
         "late = Sleeps().with_options(store=store).run(run_id='late', n=6000)"
     )
@@ -193,7 +193,7 @@ def test_r7_9_one_bad_run_does_not_stop_the_others(
 ):
     """R7.9: neither a damaged journal, nor a workflow that is not there; it is told in the log."""
     process = other(place)
-    process.do("runs = [Sleeps().with_options(store=store).run(run_id=f's{i}', n=1 + i) for i in range(4)]")
+    process.do("runs = [Sleeps().with_options(store=store).run(run_id=f's{i}', n=12 + i) for i in range(4)]")
     process.wait("len(store.suspensions()) == 4")
     process.kill()
     with sqlite3.connect(place) as db:

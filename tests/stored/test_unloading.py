@@ -99,7 +99,7 @@ def test_r5_43_what_comes_from_outside_wakes_it(place: str, open_store: Open, ho
 def test_r5_43_a_sleep_wakes_it_when_it_is_due(place: str, open_store: Open, tmp_path: Path):
     """R5.43: also a deadline does; the time that it sleeps counts for a limit of the run (R5.45), none other does."""
     log, store = tmp_path / "log", open_store(place)
-    run = Sleeps().with_options(store=store, unload_after=SOON_S).run(run_id="r", n=6, log=str(log))
+    run = Sleeps().with_options(store=store, unload_after=SOON_S).run(run_id="r", n=10, log=str(log))
     wait_until(lambda: len(store.suspensions()) == 1 and is_unloaded(store, run))
     (due,) = [suspension.due for suspension in store.suspensions()]
     assert due is not None
@@ -116,7 +116,7 @@ def test_r5_43_a_deadline_wakes_it(place: str, open_store: Open):
 
     @flow.step
     async def ask(ev: StartEvent, ctx: Context) -> StopEvent:
-        return StopEvent(result=await ctx.ask("Well?", str, timeout=0.5, default="nobody"))
+        return StopEvent(result=await ctx.ask("Well?", str, timeout=1.0, default="nobody"))
 
     run = flow.with_options(store=store, unload_after=SOON_S).run()
     wait_until(lambda: "unloaded" in run.why())
@@ -143,7 +143,7 @@ def test_a_parent_of_a_sleeping_child_hears_of_its_end(place: str, open_store: O
 
     @flow.step
     async def begin(ev: StartEvent, ctx: Context) -> StopEvent:
-        return StopEvent(result=await ctx.run(Sleeps(), n=5, log=str(tmp_path / "log")))
+        return StopEvent(result=await ctx.run(Sleeps(), n=10, log=str(tmp_path / "log")))
 
     run = flow.with_options(store=store, unload_after=SOON_S).run(run_id="p")
     wait_until(lambda: store.journal.last_seq("p") > 1 and len(store.suspensions()) == 1)
