@@ -19,6 +19,7 @@ from flownb.store.journal import Kind, Wakeup
 if TYPE_CHECKING:
     from flownb.run import Run
     from flownb.runs import Store
+    from flownb.runtime.runner import Runner
 
 _log = logging.getLogger("flownb")
 
@@ -108,9 +109,7 @@ def drive(store: Store, run_id: str, until: str) -> Pending[Run[Any]]:
     runner = run._runner
     if is_viewed(runner) and not runner.ended:  # another process was faster just now
         _refuse_driven(store, run_id)
-    is_there: Pending[Moment] = run.when(
-        handle._what, lambda: until == "quiet" and runner.state.status == "waiting" and not runner.inbox
-    )
+    is_there: Pending[Moment] = run.when(handle._what, lambda: until == "quiet" and _is_still(runner))
     is_there.on_end(lambda: handle.resolve(run))
     return handle
 
@@ -121,6 +120,14 @@ def _is_quiet(store: Store, run_id: str) -> bool:
     if row is None or row.status != "waiting" or is_imported(row.driver):
         return False
     return run_id not in {_driven_with(store, each) for each in due(store, None)}
+
+
+def _is_still(runner: Runner) -> bool:
+    """Whether a driven run waits, and nothing is on its way or due."""
+    if runner.state.status != "waiting" or runner.inbox or runner.control:
+        return False
+    now = runner.clock.now()
+    return all(timer.due_at > now for timer in runner.state.timers.values())
 
 
 def _refuse_driven(store: Store, run_id: str) -> None:

@@ -16,7 +16,7 @@ from flownb import schemas
 from flownb.core import matching
 from flownb.core.outstanding import waits_for
 from flownb.core.state import Request as OpenRequest
-from flownb.core.state import Waiter
+from flownb.core.state import RunState, Waiter
 from flownb.core.ticks import RequestAnswered
 from flownb.core.values import Out, alike, meets
 from flownb.defaults import options
@@ -242,9 +242,10 @@ def readmitted(runner: Runner, tick: RequestAnswered) -> RequestAnswered:
     return tick
 
 
-def schema_in(runner: Runner, opened: OpenRequest) -> dict[str, Any] | None:
-    """What is stored beside an open question, for processes that do not have the class of its answer."""
-    return schema_of(answer_type(runner, opened))
+def schema_in(runner: Runner, state: RunState, opened: OpenRequest) -> dict[str, Any] | None:
+    """What is stored beside a question that is open in a state, for processes that do not have the class of its
+    answer."""
+    return schema_of(answer_type(runner, opened, state))
 
 
 def has_come(runner: Runner, key: str) -> bool:
@@ -327,19 +328,26 @@ def _with_required(
     return fields if isinstance(answer, BaseModel) else {**required, **fields}
 
 
-def waiter_of(runner: Runner, opened: OpenRequest) -> Waiter | None:
-    """The wait for an event that shows a question."""
+def waiter_of(runner: Runner, opened: OpenRequest, state: RunState | None = None) -> Waiter | None:
+    """The wait for an event that shows a question, in a state of the run; None is the present one."""
     if opened.kind != "event":
         return None
-    step = runner.state.steps[opened.step]
+    state = runner.state if state is None else state
+    step = state.steps[opened.step]
     d = step.waiting.get(opened.delivery) or step.active.get(opened.delivery)
     wait = d.waits.get(opened.mark) if d is not None else None
-    return runner.state.side.waiters.get(wait.ref) if wait is not None else None
+    return state.side.waiters.get(wait.ref) if wait is not None else None
 
 
-def answer_type(runner: Runner, opened: OpenRequest) -> Any:
+def answer_type(runner: Runner, opened: OpenRequest, state: RunState | None = None) -> Any:
     """What answers a question: its class's `[A]` by its newest definition, the type given to `ctx.ask`, else the
-    only answer event that steps take."""
+    only answer event that steps take.
+
+    Args:
+        runner: The run.
+        opened: The question.
+        state: In which it is open; None is the present one.
+    """
     question = opened.question.value
     asked = runner.questions.answer_types.get(opened.id)
     if asked is not None:
@@ -347,7 +355,7 @@ def answer_type(runner: Runner, opened: OpenRequest) -> Any:
     if isinstance(question, UnknownEvent):  # this process has not its class
         schema = runner.stored.committer.schema(runner.run_id, opened.id) if runner.stored is not None else None
         return HumanResponseEvent if schema is None else type_of(schema)
-    waiter = waiter_of(runner, opened)
+    waiter = waiter_of(runner, opened, state)
     if waiter is not None:
         return runner.definition.class_of(waiter.event) or HumanResponseEvent
     if isinstance(question, Question):

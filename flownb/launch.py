@@ -33,7 +33,7 @@ from flownb.runtime.results import out_of
 from flownb.runtime.runner import Runner, Shared
 from flownb.runtime.stored import Stored
 from flownb.runtime.worker import Worker
-from flownb.starting import checked_id, known, same_run, start_event
+from flownb.starting import checked_id, finding, known, same_run, start_event
 
 if TYPE_CHECKING:
     from flownb.workflow import Workflow
@@ -130,16 +130,48 @@ class Launcher(Generic[R]):
         first = start_event(definition, event, fields)
         run_id = checked_id(run_id)
         store = store_of(workflow, settings)
-        same = same_run(store, run_id, definition, first)
+        with finding:
+            same = same_run(store, run_id, definition, first)
+            runner = same or self._new(definition, first, event is not None, run_id, gate, state, store)
+            known[store, run_id] = runner
         if same is not None:
             from flownb.resuming import driven  # it builds on this module
 
             same.notice_loss()
             known_run = Run(same, workflow, settings)
             return known_run if same.ended else driven(known_run)
-        clock = settings.clock or _clock
-        now = clock.now()
-        if event is not None or not is_flat(first):  # made here of plain values, it is nobody's but ours
+        run = launched(runner, workflow, settings, full=bool(gate))
+        if ctx is not None:
+            ctx.bind(run)
+        return run
+
+    def _new(
+        self,
+        definition: Definition,
+        first: StartEvent,
+        is_given: bool,
+        run_id: str,
+        gate: tuple[Any, ...],
+        state: Mapping[str, Any],
+        store: Store | None,
+    ) -> Runner:
+        """A run that is ready to be launched.
+
+        Args:
+            definition: Of the workflow.
+            first: The start event.
+            is_given: It is somebody else's object.
+            run_id: Its id.
+            gate: Why its gate is closed.
+            state: The user's state.
+            store: Where it is kept.
+
+        Raises:
+            NotStorable: The journal cannot hold one of the values.
+        """
+        workflow, settings = self._workflow, self._settings
+        now = (settings.clock or _clock).now()
+        if is_given or not is_flat(first):  # made here of plain values, it is nobody's but ours
             first = copied(first)
         out = out_of(first, definition, now)
         started = RunStarted(now, run_id, definition.spec, out, gate, terms=terms_of(definition, settings))
@@ -148,10 +180,7 @@ class Launcher(Generic[R]):
         runner.checked(started.out)
         if state:
             runner.set_first_state(state)
-        run = launched(runner, workflow, settings, full=bool(gate))
-        if ctx is not None:
-            ctx.bind(run)
-        return run
+        return runner
 
 
 def store_of(workflow: Workflow[Any], settings: Settings) -> Store | None:

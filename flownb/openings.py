@@ -10,11 +10,17 @@ from flownb.answering import answer_request
 from flownb.errors import JournalDamaged, RequestClosed, RequestError
 from flownb.events import Event
 from flownb.requests import Request
+from flownb.runtime.pending import Pending
 from flownb.runtime.questions import secret_of
+from flownb.runtime.stored import is_viewed, look
 from flownb.store.journal import Waits
 
 if TYPE_CHECKING:
     from flownb.runs import Store
+    from flownb.runtime.runner import Runner
+
+#: So many seconds at most an answer waits for a look into the store.
+_READING_S = 5.0
 
 
 class StoreRequest:
@@ -120,9 +126,26 @@ def request_in(store: Store, run_id: str, number: int) -> Request[Any]:
     run = store.run(run_id)
     runner = run._runner
     opened = runner.state.requests.get(number) or runner.questions.all.get(number)
+    if opened is None and is_viewed(runner):  # it may have been opened just now
+        _read_on(runner)
+        opened = runner.state.requests.get(number) or runner.questions.all.get(number)
     if opened is None:
         raise RequestClosed(f"Run {run_id!r} has no open question {number}.", run_id=run_id, request=number)
     return Request(runner, opened)
+
+
+def _read_on(runner: Runner) -> None:
+    """Let a run that is only looked at take in what its driver wrote until now."""
+    read: Pending[None] = Pending("a look into the store", runner.host.loop)
+
+    def begin() -> None:
+        look([runner])
+        read.resolve(None)
+
+    runner.host.call(begin)
+    if not runner.host.is_here():
+        with suppress(TimeoutError):  # its loop is busy
+            read.result(_READING_S)
 
 
 def by_token(store: Store, token: str) -> Request[Any]:

@@ -31,7 +31,7 @@ from flownb.runtime.copying import copied
 from flownb.runtime.pending import Pending
 from flownb.runtime.results import out_of
 from flownb.runtime.runner import Runner
-from flownb.runtime.stored import accept, pass_on, refuse_changes, waits_still
+from flownb.runtime.stored import AGAIN_S, accept, pass_on, refuse_changes, waits_still
 from flownb.sending import check_target
 from flownb.starting import resting
 
@@ -93,8 +93,13 @@ def cancel(runner: Runner, reason: str) -> Pending[None]:
     def stop() -> None:
         tick = cancel_tick(runner, reason, by)
         resting.discard(runner)
-        runner.reopen()
-        pass_on(runner, tick)
+        try:
+            runner.reopen()
+            pass_on(runner, tick)
+        except WorkflowRuntimeError:  # the store cannot be used now
+            runner.host.later(AGAIN_S, stop)
+        except Exception as error:
+            gone.reject(error)
 
     def over() -> None:
         try:

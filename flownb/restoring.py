@@ -17,8 +17,8 @@ from flownb.runtime.clock import SystemClock
 from flownb.runtime.following import follow
 from flownb.runtime.host import Host, host_for, in_kernel
 from flownb.runtime.runner import Runner
-from flownb.runtime.stored import watch
-from flownb.starting import known
+from flownb.runtime.stored import is_viewed, watch
+from flownb.starting import finding, known
 from flownb.store.drivers import is_imported, missing_in
 from flownb.store.journal import definition_of
 
@@ -92,11 +92,20 @@ def restored(
 
 def look_at(store: Store, run_id: str) -> Run[Any]:
     """A handle of a run of a store: the one of this process, or one that only looks (`Store.run`)."""
-    runner = known.get((store, run_id))
     settings = Settings(store=store)
-    if runner is None or (is_blind(runner) and flow_of(runner.state.spec.key) is not None):
-        runner = restored(store, run_id, None, settings)
+    with finding:
+        runner = known.get((store, run_id))
+        if runner is None or _is_outdated(runner):
+            runner = restored(store, run_id, None, settings)
     return Run(runner, runner.owner, settings)
+
+
+def _is_outdated(runner: Runner) -> bool:
+    """Whether a run that is only looked at has to be read anew: its loop is closed, so it hears of nothing more, or
+    this process has got its workflow since."""
+    if is_viewed(runner) and not runner.ended and runner.host.is_lost():
+        return True
+    return is_blind(runner) and flow_of(runner.state.spec.key) is not None
 
 
 def is_blind(runner: Runner) -> bool:

@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
+from msgspec.structs import replace
+
 from flownb.contexts import context_of, outer
 from flownb.core.graph import short
 from flownb.core.life import ends_in
@@ -26,7 +28,7 @@ from flownb.errors import (
     near,
 )
 from flownb.forking import begun, go_on_from, refuse_homeless, refuse_other, retry_run, with_children
-from flownb.launch import Settings, equip, line_of, notebook, runner_for, shown_at_start, store_of
+from flownb.launch import PLAIN, Settings, equip, line_of, notebook, runner_for, shown_at_start, store_of
 from flownb.restoring import flow_of, is_blind, is_in, restored
 from flownb.resupply import resupply
 from flownb.run import Run
@@ -37,7 +39,7 @@ from flownb.runtime.pending import Pending
 from flownb.runtime.runner import Runner, Shared
 from flownb.runtime.stored import is_viewed, mark, refuse_changes
 from flownb.snapshot import Snapshot, dump, load, take, user_of
-from flownb.starting import known, resting
+from flownb.starting import finding, known, resting
 from flownb.store.drivers import is_imported
 from flownb.store.snapshots import Taken
 from flownb.workflow import workflow_of
@@ -117,7 +119,7 @@ def resume_run(workflow: Workflow[Any], settings: Settings, run: Any, *, retry_f
             run_id=run,
             differs=("workflow",),
         )
-    if runner.owner is not workflow and runner.suspended:
+    if runner.suspended and (runner.owner is not workflow or replace(settings, store=None) != PLAIN):
         equip(runner, workflow, settings, store_of(workflow, settings))
     handle: Run[Any] = Run(runner, workflow, settings)
     runner.notice_loss()
@@ -240,6 +242,11 @@ def _resume_snapshot(workflow: Workflow[Any], settings: Settings, plain: Mapping
 def _find(workflow: Workflow[Any] | None, settings: Settings, run_id: str) -> Runner | None:
     """The run that has an id: the one in the store that is meant, also of an earlier process, else the only one that
     this process has."""
+    with finding:
+        return _found(workflow, settings, run_id)
+
+
+def _found(workflow: Workflow[Any] | None, settings: Settings, run_id: str) -> Runner | None:
     store = store_of(workflow, settings) if workflow is not None else store_of_any(settings.store)
     if workflow is not None:
         found = known.get((store, run_id))

@@ -260,6 +260,8 @@ class Store:
 
     def close(self) -> None:
         """Close the file. Runs that are still driven cannot write any more."""
+        if self._committer.watch is not None:
+            self._committer.watch.give_back()
         self.journal.close()
 
     def __repr__(self) -> str:

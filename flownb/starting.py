@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import secrets
+import threading
 from typing import Any
 from weakref import WeakValueDictionary
 
@@ -22,6 +23,8 @@ from flownb.runtime.runner import Runner
 _RUN_ID = re.compile(r"[A-Za-z0-9._-]{1,128}\Z")
 #: Runs of this process that are live, suspended or held by somebody, by store and id.
 known: WeakValueDictionary[tuple[Store | None, str], Runner] = WeakValueDictionary()
+#: Held while a run is looked for and put into `known`: of threads that ask at once all get the same runner.
+finding = threading.RLock()
 #: Suspended runs, which may be resumed though nobody holds them.
 resting: set[Runner] = set()
 

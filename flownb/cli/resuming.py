@@ -28,7 +28,7 @@ from flownb.requests import Request
 from flownb.run import Run
 from flownb.runs import Store
 from flownb.runtime.stored import UNLOADED, is_viewed
-from flownb.store.drivers import describe, driver_id
+from flownb.store.drivers import describe
 from flownb.workflow import Workflow
 
 #: Between two looks at what a run asks, in seconds.
@@ -134,7 +134,7 @@ def resume(place: str, store: Store, run_id: str | None) -> Run[Any]:
 
 
 def _refuse_driven(store: Store, run_id: str, driver: str) -> None:
-    if driver and driver != driver_id() and is_live(store.journal.holder(run_id)):
+    if driver and driver != store._committer.driver and is_live(store.journal.holder(run_id)):
         raise RunOwnedElsewhere(
             f"Run {run_id!r} is driven by {describe(driver)}. It can be looked at, answered and cancelled from here.",
             run_id=run_id,

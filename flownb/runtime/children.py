@@ -18,8 +18,7 @@ from flownb.core.values import Failure, Out
 from flownb.definition import Definition, inherited
 from flownb.events import WorkflowCancelledEvent
 from flownb.runtime.results import out_of
-from flownb.runtime.stored import release
-from flownb.runtime.unloading import wake
+from flownb.runtime.stored import release, wake
 
 if TYPE_CHECKING:
     from flownb.runtime.runner import Runner

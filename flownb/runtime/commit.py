@@ -6,6 +6,7 @@ import base64
 import hashlib
 import hmac
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
@@ -13,7 +14,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from flownb.core.commands import StartStep
-from flownb.core.state import Request, is_ended, shown_status
+from flownb.core.state import Request, RunState, is_ended, shown_status
 from flownb.core.ticks import AnyTick, EventArrived, QuietNoticed, RequestAnswered, RunForked, RunStarted, TimerFired
 from flownb.core.values import Out
 from flownb.errors import JournalConflict, JournalDamaged, NotStorable, RunOwnedElsewhere, WorkflowRuntimeError
@@ -116,11 +117,11 @@ class Committer:
                     self._take_back([runner], error)
 
     def _take_back(self, runners: list[Runner], error: Exception) -> None:
-        lasting = isinstance(error, _LASTING) or self._is_closed()
+        lasting = isinstance(error, _LASTING) or self.is_closed()
         for runner in runners:
             runner.take_back(error, lasting=lasting)
 
-    def _is_closed(self) -> bool:
+    def is_closed(self) -> bool:
         """Whether trying again cannot help, since nobody opens a closed store again."""
         return bool(getattr(self.journal, "_closed", False))
 
@@ -138,7 +139,7 @@ class Committer:
         if stored is not None and runner.before_seq and not stored.dropped and not has_more(runner.seen):
             # Most turns: nothing but ticks.
             return Append(runner.run_id, runner.before_seq, ticks, shown_status(state), stored.epoch, self.driver)
-        opened, closed = waits_after(runner.seen, lambda request: self.row(runner, request))
+        opened, closed = waits_after(runner.seen, partial(self.row, runner))
         return Append(
             runner.run_id,
             runner.before_seq - len(runner.unwritten),
@@ -150,6 +151,7 @@ class Committer:
             opened=opened,
             closed=closed,
             alone=any(type(tick) is QuietNoticed or _is_deadline(runner, tick) for tick in ticks),
+            known=stored.entries if stored is not None else (),
             parent=state.head.parent.run_id if state.head.parent is not None else "",
             notebook=stored.notebook if stored is not None else "",
         )
@@ -190,16 +192,16 @@ class Committer:
     def drop(self, runner: Runner, entry: int, request: Request) -> None:
         """Take an answer that does not fit out of the durable inbox; the row of its question says why."""
         last, status = runner.before_seq, shown_status(runner.state)
-        said, epoch = [self.row(runner, request)], runner_epoch(runner)
+        said, epoch = [self.row(runner, runner.state, request)], runner_epoch(runner)
         self.journal.append([Append(runner.run_id, last, (), status, epoch, self.driver, [entry], said)])
 
-    def row(self, runner: Runner, request: Request) -> Waits:
-        """The row of an open question."""
+    def row(self, runner: Runner, state: RunState, request: Request) -> Waits:
+        """The row of a question that is open in a state."""
         token = request.token or secret_of(self.token(runner.run_id, request.id))
-        schema = runner.stored.schema(runner, request) if runner.stored is not None else None
+        schema = runner.stored.schema(runner, state, request) if runner.stored is not None else None
         refused = runner.questions.errors.get(request.id, "") if runner.stored is not None else ""
         asked = Asked(msgspec.Raw(self.codec.encode_out(request.question)), schema, refused)
-        return question_row(runner.after, request, msgspec.json.encode(asked), token)
+        return question_row(state, request, msgspec.json.encode(asked), token)
 
     def question(self, row: Waits) -> Out:
         """The question of a row."""

@@ -39,12 +39,12 @@ def has_more(seen: Iterable[Seen]) -> bool:
     return False
 
 
-def waits_after(seen: Iterable[Seen], question: Callable[[Request], Waits]) -> tuple[list[Waits], list[Key]]:
+def waits_after(seen: Iterable[Seen], question: Callable[[RunState, Request], Waits]) -> tuple[list[Waits], list[Key]]:
     """The rows that a turn makes or changes, and the keys of those that it ends.
 
     Args:
         seen: What was reduced in the turn.
-        question: The row of a question.
+        question: The row of a question, by the state after the tick that opens or tells it.
     """
     made: dict[Key, Waits] = {}
     ended: set[Key] = set()
@@ -68,7 +68,7 @@ def waits_after(seen: Iterable[Seen], question: Callable[[Request], Waits]) -> t
             if fired is not None and fired.kind in _LISTED:
                 end((_LISTED[fired.kind], fired.id))
         elif kind is RequestHeld and tick.request in after.requests:  # type: ignore[union-attr]
-            make(question(after.requests[tick.request]))  # type: ignore[union-attr]
+            make(question(after, after.requests[tick.request]))  # type: ignore[union-attr]
         for command in commands:
             if type(command) not in _INDEXED:
                 continue
@@ -80,16 +80,16 @@ def waits_after(seen: Iterable[Seen], question: Callable[[Request], Waits]) -> t
                 if timer is not None and timer.kind in _LISTED:
                     end((_LISTED[timer.kind], timer.id))
             elif isinstance(command, c.OpenRequest):
-                make(question(command.request))
+                make(question(after, command.request))
             elif isinstance(command, c.CloseRequest):
                 end(("request", command.request))
     return list(made.values()), list(ended)
 
 
-def all_waits(state: RunState, question: Callable[[Request], Waits]) -> list[Waits]:
+def all_waits(state: RunState, question: Callable[[RunState, Request], Waits]) -> list[Waits]:
     """The rows of all that a run waits for."""
     timers = [timer_row(state, timer) for timer in state.timers.values() if timer.kind in _LISTED]
-    return [*timers, *map(question, state.requests.values())]
+    return [*timers, *(question(state, request) for request in state.requests.values())]
 
 
 def timer_row(state: RunState, timer: Timer) -> Waits:

@@ -77,8 +77,9 @@ class Questions:
     errors: dict[int, str]
 
     def __init__(self) -> None:
-        #: Held while an answer is checked and accepted, so that two of them cannot both pass.
-        self.door = threading.Lock()
+        #: Held while an answer is checked and accepted, so that two of them cannot both pass; who
+        #: hears of an answer meanwhile may give the next one.
+        self.door = threading.RLock()
         #: Every question that was opened, by its number.
         self.all: dict[int, Request] = {}
         #: Those asked with `ctx.ask`, by (delivery, mark).

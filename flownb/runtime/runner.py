@@ -62,15 +62,19 @@ from flownb.runtime.stored import (
     claim,
     forget,
     has_lost,
+    is_viewed,
     keep_inbox,
     kept,
     look_into_inbox,
+    may_move,
+    pass_over,
     release,
+    wake,
     watch,
     what_came,
     written,
 )
-from flownb.runtime.unloading import consider, wake
+from flownb.runtime.unloading import consider
 from flownb.runtime.userstate import UserState
 from flownb.runtime.worker import Worker
 
@@ -407,6 +411,9 @@ class Runner:
         """A tick arrived, on the loop's thread."""
         if self.suspended:
             wake(self)
+            if is_viewed(self):  # it became one while this was on its way
+                pass_over(self, tick)
+                return
         kind = type(tick)
         if kind in CONTROL_KINDS:
             self.control.append(tick)
@@ -597,9 +604,12 @@ class Runner:
         if has_lost(self, error):
             return
         if isinstance(error, InboxNotEmpty):  # what came from another process goes first (R1.27)
-            look_into_inbox({self.run_id: self})
-            self._wake_up()
-            return
+            try:
+                if look_into_inbox({self.run_id: self}):
+                    self._wake_up()
+                    return
+            except Exception as later:  # the store cannot be used now, or what came cannot be read
+                error = later
         self.blocked = f"{type(error).__name__}: {error}"
         if lasting:
             self._suspend(error, "")
@@ -745,7 +755,7 @@ class Runner:
         handle: Pending[None] = Pending(what, self.host.loop)
 
         def look() -> None:
-            if handle.done() or is_there() or self.end.done() or self.suspended:
+            if handle.done() or is_there() or self.end.done() or (self.suspended and not may_move(self)):
                 if look in self.listeners:
                     self.listeners.remove(look)
                 handle.resolve(None)
@@ -854,12 +864,17 @@ class Runner:
             return
         came: Sequence[AnyTick] = tuple(self.inbox)
         if self.stored is not None:
-            holder = claim(self)
+            was_viewer, holder = self.stored.is_viewer, claim(self)
             if holder:
                 become_viewer(self, f"{holder} drives it")
                 return
             self.is_heard = False
-            came = what_came(self)
+            try:
+                came = what_came(self)
+            except BaseException:  # the store cannot be used now, say
+                release(self)
+                self.stored.is_viewer = was_viewer
+                raise
             if self.state.status in ENDED:  # there
                 return
         self.suspended = ""

@@ -18,8 +18,21 @@ from flownb.core.adopting import homeless
 from flownb.core.gate import is_control
 from flownb.core.history import work_of
 from flownb.core.reduce import reduce
-from flownb.core.state import ENDED, Request
-from flownb.core.ticks import AnyTick, QuietNoticed, RequestAnswered, RunOpened, RunStarted, TimerFired
+from flownb.core.state import ENDED, Request, RunState
+from flownb.core.ticks import (
+    AnyTick,
+    CancelRequested,
+    EventArrived,
+    GateClosed,
+    GateOpened,
+    HoldChanged,
+    QuietNoticed,
+    RequestAnswered,
+    RequestHeld,
+    RunOpened,
+    RunStarted,
+    TimerFired,
+)
 from flownb.core.values import alike
 from flownb.errors import (
     AnswerInvalid,
@@ -29,6 +42,7 @@ from flownb.errors import (
     LeaseLost,
     RunNotFound,
     RunReadOnly,
+    WorkflowError,
     WorkflowRuntimeError,
 )
 from flownb.runtime.following import follow
@@ -44,7 +58,7 @@ UNLOADED = "it is unloaded until something comes for it"
 #: A lease runs so many seconds, and is renewed three times in that.
 LEASE_S = 30.0
 #: While its own turn cannot be written, an inbox that could not be written is tried again after so many seconds.
-_AGAIN_S = 0.5
+AGAIN_S = 0.5
 
 #: So much work lies between two saved states at least.
 WORK = 1_000
@@ -70,6 +84,7 @@ class Stored:
         "entries",
         "epoch",
         "is_imported",
+        "is_late",
         "is_released",
         "is_viewer",
         "left",
@@ -83,7 +98,7 @@ class Stored:
         self,
         committer: Committer,
         check: Callable[[Runner, RequestAnswered], RequestAnswered],
-        schema: Callable[[Runner, Request], dict[str, Any] | None],
+        schema: Callable[[Runner, RunState, Request], dict[str, Any] | None],
         notebook: str = "",
     ) -> None:
         self.committer = committer
@@ -112,6 +127,8 @@ class Stored:
         self.left = 0
         #: It waits, and nothing of it runs here: anybody may claim it (R5.11).
         self.is_released = False
+        #: Something in the inbox is not on the disk yet, and will be tried again.
+        self.is_late = False
         #: It came from another store as a file: nobody drives it, and nothing of it is changed.
         self.is_imported = False
 
@@ -166,8 +183,11 @@ def pass_on(runner: Runner, tick: AnyTick) -> None:
 
 def _steer(runner: Runner, tick: AnyTick) -> None:
     """A viewer's control tick; on the loop's thread."""
-    if is_viewed(runner) and not runner.ended and not _steer_alone(runner, tick):
-        accept(runner, tick)
+    try:
+        if is_viewed(runner) and not runner.ended and not _steer_alone(runner, tick):
+            accept(runner, tick)
+    except WorkflowRuntimeError:  # the store cannot be used now
+        runner.host.later(AGAIN_S, _steer, runner, tick)
 
 
 def _steer_alone(runner: Runner, tick: AnyTick) -> bool:
@@ -176,6 +196,7 @@ def _steer_alone(runner: Runner, tick: AnyTick) -> bool:
     assert stored is not None
     if runner.state.status not in _STEERED or claim(runner):
         return False
+    stored.is_viewer = True  # to all others it is looked at all the while
     journal, driver = stored.committer.journal, stored.committer.driver
     try:
         catch_up(runner)
@@ -185,19 +206,22 @@ def _steer_alone(runner: Runner, tick: AnyTick) -> bool:
         stored.committer.append_alone(runner, (runner.state, tick, *reduce(runner.state, tick)))
         follow(runner, [tick])
     finally:
-        stored.is_viewer = True
         journal.release(driver, [runner.run_id])
     return True
 
 
-def _take(runner: Runner, tick: AnyTick) -> None:
-    """An entry of the inbox goes its way, once; on the loop's thread."""
+def _take(runner: Runner, tick: AnyTick) -> bool:
+    """An entry of the inbox goes its way, once; on the loop's thread.
+
+    Returns:
+        Whether it was new.
+    """
     stored = runner.stored
     assert stored is not None
     if runner.suspended or runner.ended or tick.entry in stored.entries:
         if runner.suspended is UNLOADED:  # that takes all that lies there
-            runner.reopen()
-        return
+            wake(runner)
+        return False
     if isinstance(tick, RequestAnswered):
         try:
             tick = stored.check(runner, tick)
@@ -205,32 +229,75 @@ def _take(runner: Runner, tick: AnyTick) -> None:
             runner.questions.errors[tick.request] = str(error)
             stored.committer.drop(runner, tick.entry, runner.state.requests[tick.request])
             runner.tell()
-            return
+            return True
     stored.entries.add(tick.entry)
     runner.put(tick)
+    return True
+
+
+def wake(runner: Runner) -> None:
+    """Something came for a run that was unloaded, or is due: it is driven again; on the loop's thread."""
+    if runner.suspended is not UNLOADED:
+        return
+    try:
+        runner.reopen()
+    except WorkflowRuntimeError:  # the store cannot be used now
+        runner.host.later(AGAIN_S, wake, runner)
+        return
+    handle = runner.timers.pop(0, None)  # 0 is no timer of the run's: when it wakes by itself
+    if handle is not None:
+        handle.cancel()
 
 
 def look(runners: Sequence[Runner]) -> None:
     """Another process wrote into the store of these runs; on the loop's thread."""
+    live = [runner for runner in runners if runner.stored is not None and not runner.ended]
+    if not live:
+        return
+    try:
+        left = _look(live)
+    except WorkflowError:  # the store cannot be used now
+        left = live
+    if left and not left[0].stored.committer.is_closed():  # type: ignore[union-attr]
+        left[0].host.later(AGAIN_S, look, left)
+
+
+def _look(runners: list[Runner]) -> list[Runner]:
+    """Gives those for which the store could not be used."""
     driven: dict[str, Runner] = {}
+    left: list[Runner] = []
+    passive = [runner for runner in runners if runner.stored.is_viewer or runner.stored.is_released]  # type: ignore[union-attr]
+    # One call for all: each gives Python's lock away, or goes over the network.
+    last = passive[0].stored.committer.journal.last_seqs([r.run_id for r in passive]) if passive else {}  # type: ignore[union-attr]
     for runner in runners:
-        if runner.ended or runner.stored is None:
-            continue
-        if runner.stored.is_viewer:
-            _look_on(runner)
-        elif _went_on_elsewhere(runner):
-            before = runner.before_seq
-            become_viewer(runner, "another process went on with it")
-            _look_on(runner)
-            if not any(type(tick) is RunOpened for tick in runner.ticks[before:]):
-                _decide_again(runner)  # it was only steered there (R5.13), and is still this process's
-        elif not runner.suspended or runner.suspended is UNLOADED:
-            driven[runner.run_id] = runner
-    if driven:
+        stored = runner.stored
+        assert stored is not None
+        is_further = last.get(runner.run_id, 0) > runner.before_seq
         try:
+            if stored.is_viewer:
+                if is_further or runner.questions.accepted:
+                    _look_on(runner)
+            elif stored.is_released and is_further:
+                _follow_on(runner)
+            elif not runner.suspended or runner.suspended is UNLOADED:
+                driven[runner.run_id] = runner
+        except WorkflowError:  # as above
+            left.append(runner)
+    try:
+        if driven:
             look_into_inbox(driven)
-        except WorkflowRuntimeError:  # the store cannot be used now
-            next(iter(driven.values())).host.later(_AGAIN_S, look, list(driven.values()))
+    except WorkflowError:  # as above
+        left += driven.values()
+    return left
+
+
+def _follow_on(runner: Runner) -> None:
+    """Another process went on with a run that waited here."""
+    before = runner.before_seq
+    become_viewer(runner, "another process went on with it")
+    _look_on(runner)
+    if not any(type(tick) is RunOpened for tick in runner.ticks[before:]):
+        _decide_again(runner)  # it was only steered there (R5.13), and is still this process's
 
 
 def _look_on(runner: Runner) -> None:
@@ -238,7 +305,7 @@ def _look_on(runner: Runner) -> None:
     try:
         _forget_refused(runner)
     except WorkflowRuntimeError:  # the store cannot be used now
-        runner.host.later(_AGAIN_S, look, [runner])
+        runner.host.later(AGAIN_S, look, [runner])
     except Exception as error:
         _cannot_read(runner, error)
 
@@ -261,13 +328,6 @@ def _forget_refused(runner: Runner) -> None:
         runner.tell()
 
 
-def _went_on_elsewhere(runner: Runner) -> bool:
-    """Whether a run that waits here without a lease was taken up by another process."""
-    stored = runner.stored
-    assert stored is not None
-    return stored.is_released and stored.committer.journal.last_seq(runner.run_id) > runner.before_seq
-
-
 def check_leases(runners: Sequence[Runner]) -> None:
     """This process's lease was over for a while: who lost a run to another one stops at once (R5.9), the others go on
     (R5.10); on the loop's thread."""
@@ -275,25 +335,34 @@ def check_leases(runners: Sequence[Runner]) -> None:
         stored = runner.stored
         if stored is None or stored.is_viewer or stored.is_released or runner.suspended or runner.ended:
             continue
-        holder = stored.committer.journal.holder(runner.run_id)
-        if holder.epoch != stored.epoch and runner.before_seq:
+        if not runner.before_seq:  # the store has nothing of it yet
+            continue
+        try:
+            holder = stored.committer.journal.holder(runner.run_id)
+        except WorkflowError:  # the store cannot be used now
+            if not stored.committer.is_closed():
+                runner.host.later(AGAIN_S, check_leases, [runner])
+            continue
+        if holder.epoch != stored.epoch:
             become_viewer(runner, f"{describe(holder.driver)} drives it")
 
 
-def look_into_inbox(driven: Mapping[str, Runner]) -> None:
-    """Take what others put into the inbox of runs of one store that this process drives; on the loop's thread."""
+def look_into_inbox(driven: Mapping[str, Runner]) -> bool:
+    """Take what others put into the inbox of runs of one store that this process drives; on the loop's thread.
+
+    Returns:
+        Whether something was new.
+    """
     journal = next(iter(driven.values())).stored.committer.journal  # type: ignore[union-attr]
     try:
         entries = journal.inbox(list(driven))
     except JournalDamaged as error:
         if len(driven) == 1:
             _log.warning("what lies in the inbox of run %s cannot be read: %s", next(iter(driven)), error)
-            return
-        for run_id, runner in driven.items():  # one bad entry holds no other run back
-            look_into_inbox({run_id: runner})
-        return
-    for entry in entries:
-        _take(driven[entry.run_id], replace(entry.tick, entry=entry.n))
+            return False
+        # One bad entry holds no other run back.
+        return sum(look_into_inbox({run_id: runner}) for run_id, runner in driven.items()) > 0
+    return sum(_take(driven[entry.run_id], replace(entry.tick, entry=entry.n)) for entry in entries) > 0
 
 
 def _cannot_read(runner: Runner, error: Exception) -> None:
@@ -318,11 +387,14 @@ def catch_up(runner: Runner) -> None:
 
 def keep_inbox(runner: Runner) -> None:
     """The gate was closed: what waits before it lies on the disk too (R1.29); on the loop's thread."""
-    if runner.stored is None or not runner.state.gate or runner.suspended or runner.ended:
+    stored = runner.stored
+    if stored is None or not runner.state.gate or runner.suspended or runner.ended:
         return
     inbox = runner.inbox
     for i, tick in enumerate(inbox):
         after = kept(runner, tick)
+        if stored.is_late:  # each further try would block the loop as long
+            return
         if after is not tick:
             inbox[i] = after
             if runner.gatekeeper is not None:
@@ -334,16 +406,24 @@ def kept(runner: Runner, tick: AnyTick) -> AnyTick:
     lie there; on the loop's thread."""
     stored = runner.stored
     assert stored is not None
-    if tick.entry or _is_new(runner) or isinstance(tick, (TimerFired, QuietNoticed)):
+    if tick.entry or stored.is_late or _is_new(runner) or isinstance(tick, (TimerFired, QuietNoticed)):
         return tick
     try:
         after = stored.committer.keep(runner, tick)
     except WorkflowRuntimeError:  # the store cannot be used now
-        runner.host.later(_AGAIN_S, keep_inbox, runner)
+        stored.is_late = True
+        runner.host.later(AGAIN_S, _keep_late, runner)
         return tick
     assert after is not None
     stored.entries.add(after.entry)
     return after
+
+
+def _keep_late(runner: Runner) -> None:
+    """Try again what could not be written."""
+    assert runner.stored is not None
+    runner.stored.is_late = False
+    keep_inbox(runner)
 
 
 def what_came(runner: Runner) -> list[AnyTick]:
@@ -393,6 +473,14 @@ def is_viewed(runner: Runner) -> bool:
 def waits_still(runner: Runner) -> bool:
     """Whether a run that is not driven here just now is to its readers what its journal says."""
     return is_viewed(runner) or runner.suspended is UNLOADED
+
+
+def may_move(runner: Runner) -> bool:
+    """Whether a run that is not driven here just now may go on without being resumed here."""
+    stored = runner.stored
+    if stored is None or not waits_still(runner) or stored.damage or stored.is_imported:
+        return False
+    return runner.state.status != "suspended"
 
 
 def mark(runner: Runner, status: str) -> None:
@@ -460,10 +548,19 @@ def release(runner: Runner) -> None:
     if stored is None or stored.is_viewer or stored.is_released or not runner.before_seq:
         return
     stored.is_released = True
+    _give_back(runner)
+
+
+def _give_back(runner: Runner) -> None:
+    stored = runner.stored
+    assert stored is not None
+    if not stored.is_released:  # it went on meanwhile
+        return
     try:
         stored.committer.journal.release(stored.committer.driver, [runner.run_id])
-    except Exception:  # it runs out by itself
-        _log.debug("the lease of run %s was not given back", runner.run_id, exc_info=True)
+    except WorkflowRuntimeError:  # the store cannot be used now; while this process lives the lease does not run out
+        with suppress(EngineLost):
+            runner.host.call(runner.host.later, AGAIN_S, _give_back, runner)
 
 
 def become_viewer(runner: Runner, why: str) -> None:
@@ -473,6 +570,8 @@ def become_viewer(runner: Runner, why: str) -> None:
     runner.stored.entries.clear()
     runner.stored.dropped.clear()
     runner.suspended = why
+    for tick in [*runner.control, *runner.inbox]:
+        pass_over(runner, tick)
     runner.put_down()
     runner.clear_inbox()
     watch(runner)
@@ -510,6 +609,30 @@ def _is_left(runner: Runner) -> bool:
     return any(row.due is not None and row.due <= now for _, row in journal.waiting(run_id=runner.run_id))
 
 
+#: What people and code outside brought, and nobody brings again.
+_FROM_OUTSIDE = (EventArrived, CancelRequested, GateClosed, GateOpened, HoldChanged, RequestHeld)
+
+
+def pass_over(runner: Runner, tick: AnyTick) -> None:
+    """What came from outside for a run that is not driven here any more is for its driver (R1.31); on the loop's
+    thread."""
+    stored = runner.stored
+    if stored is None or tick.entry or not isinstance(tick, _FROM_OUTSIDE) or _is_new(runner):
+        return
+    if isinstance(tick, GateClosed | GateOpened) and tick.reason not in ("person", "breakpoint"):
+        return
+    handle = runner.arriving.pop(id(tick.out), None) if isinstance(tick, EventArrived) else None
+    try:
+        stored.committer.keep(runner, tick, key=getattr(tick, "key", ""))
+    except WorkflowError as error:
+        _log.warning("%s for run %s was lost: %s", type(tick).__name__, runner.run_id, error)
+        if handle is not None:
+            handle.reject(error)
+    else:
+        if handle is not None:
+            handle.resolve(None)
+
+
 def has_lost(runner: Runner, error: BaseException) -> bool:
     """Whether an append failed because somebody else went on with the run; then it is only looked at, at first.
 
@@ -527,7 +650,7 @@ def has_lost(runner: Runner, error: BaseException) -> bool:
     if isinstance(error, LeaseLost):
         runner.host.soon(look, [runner])
     else:
-        runner.host.later(_AGAIN_S / 10, _decide_again, runner)
+        runner.host.later(AGAIN_S / 10, _decide_again, runner)
     return True
 
 
@@ -546,6 +669,8 @@ def _decide_again(runner: Runner) -> None:
     if is_viewed(runner) and not runner.ended:
         try:
             runner.reopen()
+        except WorkflowRuntimeError:  # the store cannot be used now
+            runner.host.later(AGAIN_S, _decide_again, runner)
         except Exception as error:
             _cannot_read(runner, error)
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from flownb.core.state import RunState
-from flownb.runtime.stored import UNLOADED, release
+from flownb.runtime.stored import UNLOADED, release, wake
 
 if TYPE_CHECKING:
     from flownb.runtime.runner import Runner
@@ -42,12 +42,3 @@ def _unload(runner: Runner, seq: int) -> None:
     if due is not None:
         runner.timers[0] = runner.clock.call_at(runner.host.loop, due, lambda: wake(runner))
     runner.tell()
-
-
-def wake(runner: Runner) -> None:
-    """Something came, or is due: the run is driven again; on the loop's thread."""
-    if is_unloaded(runner):
-        handle = runner.timers.pop(0, None)
-        if handle is not None:
-            handle.cancel()
-        runner.reopen()

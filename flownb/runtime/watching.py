@@ -54,7 +54,8 @@ class Watch:
         if time.monotonic() > self._leased_at + LEASE_S / 2:
             self._leased_at = time.monotonic()
             try:
-                self._journal.renew(self._driver, LEASE_S)
+                if not self._journal.renew(self._driver, LEASE_S):
+                    self._tell(check_leases)
             except WorkflowRuntimeError:  # the store cannot be used now: its thread tries again
                 self._leased_at -= LEASE_S / 3
 

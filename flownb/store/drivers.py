@@ -30,12 +30,9 @@ class _Driver(NamedTuple):
 
 
 def driver_id() -> str:
-    """The id of this process as a driver; the same as long as it lives, and no other process's."""
-    return _driver_id(os.getpid())  # a forked child is another one
-
-
-@cache
-def _driver_id(pid: int) -> str:
+    """A new id of this process as a driver: each open store is one of its own, so that of two that are open on the same
+    runs only one drives."""
+    pid = os.getpid()  # a forked child is another one
     parts = (_host(), _boot(), str(pid), _start_of(pid) or "", os.urandom(6).hex())
     return ":".join((_KIND, *(part.replace(":", "-") for part in parts)))
 
@@ -47,8 +44,8 @@ def is_gone(driver: str) -> bool:
     if found is None or found.host != _host().replace(":", "-"):
         return False
     if found.boot != _boot():
-        # Started again meanwhile, if both are told: then nothing of before lives.
-        return bool(found.boot and _boot())
+        # The machine was started again, or it is another machine or container of the same name: its lease tells.
+        return False
     if not _lives(found.pid):
         return True
     start = _start_of(found.pid)
@@ -74,7 +71,8 @@ def describe(driver: str) -> str:
     if found is None:
         return repr(driver) if driver else "nobody"
     where = "" if found.host == _host().replace(":", "-") else f" on {found.host}"
-    return "this process" if driver == driver_id() else f"process {found.pid}{where}"
+    is_here = (found.host, found.boot, found.pid) == (_host().replace(":", "-"), _boot(), os.getpid())
+    return "this process" if is_here else f"process {found.pid}{where}"
 
 
 def _parse(driver: str) -> _Driver | None:

@@ -17,7 +17,7 @@ A driver claims a run; each change of holder raises its epoch, and an append tha
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from typing import Literal, NamedTuple, Protocol
 
 from msgspec import Struct
@@ -78,8 +78,10 @@ class Append(Struct, frozen=True):
     #: Rows of `waiting` to put, after those to delete. The end of a run deletes all of its rows, and puts none.
     opened: Sequence[Waits] = ()
     closed: Sequence[tuple[Kind, int]] = ()
-    #: Write nothing if anything but `taken` is in the run's inbox (R1.27).
+    #: Write nothing if anything but `taken` and `known` is in the run's inbox (R1.27).
     alone: bool = False
+    #: Entries that the driver has seen, and that wait behind these ticks.
+    known: Collection[int] = ()
     #: Of a new run: the run that it is a child of, and the path of its notebook.
     parent: str = ""
     notebook: str = ""
@@ -184,6 +186,10 @@ class Journal(Protocol):
 
     def last_seq(self, run_id: str) -> int:
         """seq of a run's last tick, 0 if there is no such run."""
+        ...
+
+    def last_seqs(self, run_ids: Sequence[str]) -> dict[str, int]:
+        """The same of many runs, of those that there are."""
         ...
 
     # Who drives.

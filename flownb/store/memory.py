@@ -109,9 +109,8 @@ class MemoryJournal:
             return False
         if entry.taken or entry.alone:
             inbox = run.inbox if run is not None else {}
-            found = len(inbox.keys() & set(entry.taken))
-            refuse_taken(entry, len(set(entry.taken)) - found)
-            refuse_company(entry, len(inbox) - found)
+            refuse_taken(entry, len(set(entry.taken) - inbox.keys()))
+            refuse_company(entry, len(inbox.keys() - set(entry.taken) - set(entry.known)))
         return True
 
     def _wrote(self, run: _Run, entry: Append) -> bool:
@@ -181,6 +180,11 @@ class MemoryJournal:
         """As `Journal.last_seq` says."""
         run = self._runs.get(run_id)
         return 0 if run is None else len(run.ticks)
+
+    def last_seqs(self, run_ids: Sequence[str]) -> dict[str, int]:
+        """As `Journal.last_seqs` says."""
+        with self._lock:
+            return {run_id: len(self._runs[run_id].ticks) for run_id in run_ids if run_id in self._runs}
 
     def _run(self, run_id: str) -> _Run:
         try:
@@ -256,7 +260,7 @@ class MemoryJournal:
     def came(self) -> list[str]:
         """As `Journal.came` says."""
         with self._lock:
-            return sorted(run.run_id for run in self._runs.values() if run.inbox)
+            return sorted(run.run_id for run in self._runs.values() if run.inbox and run.status not in ENDED)
 
     def version(self) -> int:
         """As `Journal.version` says: there is no other connection."""

@@ -86,6 +86,9 @@ SELECT run_id, driver, epoch, (SELECT max(seq) FROM journal WHERE journal.run_id
 FROM runs WHERE run_id IN ({})
 """
 LAST = "SELECT max(seq) FROM journal WHERE run_id = ?"
+LASTS = """
+SELECT run_id, (SELECT max(seq) FROM journal WHERE journal.run_id = runs.run_id) FROM runs WHERE run_id IN ({})
+"""
 #: How far a run's journal goes, and what its end was.
 END = """
 SELECT (SELECT max(seq) FROM journal WHERE run_id = ?),
@@ -96,6 +99,10 @@ RAW = "SELECT seq, at, kind, body FROM journal WHERE run_id = ? ORDER BY seq"
 #: Bodies in portions by run: a statement that reads a whole table would keep others from it.
 BODIES = "SELECT body FROM {table} WHERE run_id = ?"
 IDS = "SELECT DISTINCT run_id FROM {table}"
+CAME = f"""
+SELECT DISTINCT inbox.run_id FROM inbox JOIN runs ON runs.run_id = inbox.run_id
+WHERE runs.status NOT IN ({", ".join(f"'{status}'" for status in sorted(ENDED))})
+"""
 READ = "SELECT seq, at, kind, body, sum FROM journal WHERE run_id = ? AND seq BETWEEN ? AND ? ORDER BY seq"
 SUMS = "SELECT seq, at, kind, body, sum FROM journal WHERE run_id = ? ORDER BY seq"
 
@@ -121,7 +128,7 @@ HAS_KEY = "SELECT 1 FROM inbox WHERE run_id = ? AND key = ? AND key <> ''"
 IS_OPEN = "SELECT 1 FROM waiting WHERE run_id = ? AND kind = 'request' AND id = ?"
 INBOX = "SELECT n, run_id, key, at, kind, body, sum FROM inbox WHERE run_id IN ({}) ORDER BY n"
 INBOX_ALL = "SELECT n, run_id, key, at, kind, body, sum FROM inbox ORDER BY n"
-INBOX_COUNT = "SELECT count(*) FROM inbox WHERE run_id = ?"
+INBOX_NUMBERS = "SELECT n FROM inbox WHERE run_id = ?"
 ADMITTED = "DELETE FROM inbox WHERE run_id = ? AND n IN ({})"
 
 #: The status is that of the journal as it stands: who changed one of them by hand is found.
@@ -394,8 +401,8 @@ class SqlJournal(ABC):
             if entry.taken:
                 self._take_out(entry)
             if entry.alone:
-                (count,) = self._run(INBOX_COUNT, (entry.run_id,)).fetchone()
-                refuse_company(entry, count)
+                there = {n for (n,) in self._run(INBOX_NUMBERS, (entry.run_id,)).fetchall()}
+                refuse_company(entry, len(there.difference(entry.known)))
             if entry.status in ENDED:
                 self._run(ENDED_RUN, (entry.run_id,))
         opened = [(entry.run_id, waits) for entry in entries if entry.status not in ENDED for waits in entry.opened]
@@ -472,6 +479,14 @@ class SqlJournal(ABC):
     def last_seq(self, run_id: str) -> int:
         """As `Journal.last_seq` says."""
         return self._do(lambda: self._last(run_id), run_id)
+
+    def last_seqs(self, run_ids: Sequence[str]) -> dict[str, int]:
+        """As `Journal.last_seqs` says."""
+
+        def last_seqs() -> list[Any]:
+            return [row for some in _chunks(run_ids) for row in self._run(LASTS.format(_list(some)), some).fetchall()]
+
+        return {run_id: self._number_of(run_id, last or 0) for run_id, last in self._do(last_seqs)}
 
     def _last(self, run_id: str) -> int:
         (last,) = self._run(LAST, (run_id,)).fetchone()
@@ -599,7 +614,7 @@ class SqlJournal(ABC):
 
     def came(self) -> list[str]:
         """As `Journal.came` says."""
-        return sorted(str(row[0]) for row in self._do(partial(self._all, IDS.format(table="inbox"))))
+        return sorted(str(row[0]) for row in self._do(partial(self._all, CAME)))
 
     # What can be asked.
 

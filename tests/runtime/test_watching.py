@@ -2,7 +2,6 @@
 
 import gc
 import sqlite3
-import threading
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -12,8 +11,9 @@ from tests.polling import wait_until
 from tests.runtime.flows import Asks
 
 
-def watchers() -> int:
-    return sum(thread.name == "flownb-store" for thread in threading.enumerate())
+def has_thread(store: Store) -> bool:
+    watch = store._committer.watch
+    return watch is not None and watch._thread is not None
 
 
 def left(path: Path) -> None:
@@ -48,10 +48,9 @@ def test_a_store_that_nobody_looks_at_any_more_has_no_thread(tmp_path: Path):
     path = tmp_path / "runs.db"
     left(path)
     with closing(Store(path)) as store:
-        wait_until(lambda: watchers() == 0)
         for _ in range(2):
             run = store.run("r")
-            assert watchers() == 1
+            assert has_thread(store)
             del run
             gc.collect()
-            wait_until(lambda: watchers() == 0)
+            wait_until(lambda: not has_thread(store))
