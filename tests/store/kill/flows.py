@@ -111,8 +111,9 @@ class Listen(Workflow[list[int]]):
     @step(num_workers=1)
     async def hear(self, ev: News, ctx: Context) -> StopEvent | None:
         async with ctx.state.edit() as state:
-            heard: list[Any] = [*state.get("heard", ()), ev.no]
-            state["heard"] = heard
+            state["heard"] = [*state.get("heard", ()), ev.no]
+        # Not what the block made: when the step runs again, its write is in, and the block works on a copy (R3.56).
+        heard: list[Any] = ctx.state.get("heard")
         return StopEvent(result=sorted(heard)) if len(heard) == ctx.state.get("wanted") else None
 
 
