@@ -179,7 +179,7 @@ def test_c025_the_late_return_of_an_abandoned_thread_counts_for_nothing():
     go, returned = threading.Event(), threading.Event()
     flow = Workflow[Any]("late")
 
-    @flow.step(timeout=0.1, retry_policy=retries(2))
+    @flow.step(timeout=0.5, retry_policy=retries(2))
     def work(ev: Start, ctx: Context) -> Item | StopEvent:
         if ctx.attempt == 1:
             go.wait(20)
