@@ -18,7 +18,9 @@ from flownb.errors import AlreadyAnswered, RequestClosed
 from tests.store.kill.flows import Approve, Approved, Begin, Verdict
 
 #: Runs that are raced for at a time.
-AT_ONCE = 4
+AT_ONCE = 8
+#: A question is answered by both when it is so many seconds old.
+SEEN_S = 0.25
 
 
 class Mark(Event):
@@ -69,22 +71,30 @@ async def main(place: str, seconds: float, log: Path) -> None:
     flow.log = log
     n = 0
     while time.time() < until:
-        # Numbered alike in both, by the clock: so they start the same runs at the same moment.
-        runs = [flow.with_options(store=store).run(run_id=f"race-{n}-{i}", n=i) for i in range(AT_ONCE)]
+        # Numbered alike in both; each begins at another end, and some are begun by both at the same moment.
+        numbers = list(range(AT_ONCE))
+        if os.getpid() % 2:
+            numbers.reverse()
+        runs = []
+        for i in numbers:
+            runs.append(flow.with_options(store=store).run(run_id=f"race-{n}-{i}", n=i))
+            await asyncio.sleep(0.01)
         await asyncio.gather(*(play(run, log) for run in runs))
         n += 1
 
 
 async def play(run: Run[list[str]], log: Path) -> None:
-    """Answer whatever it asks until it is over."""
+    """Answer whatever it asks until it is over: at a moment when the other one has seen the question too."""
     while not run.is_done():
         for request in run.requests:
+            if time.time() < request.opened_at + SEEN_S:
+                continue
             try:
                 request.answer(value=f"{os.getpid()}")
             except (AlreadyAnswered, RequestClosed):
                 continue  # the other one was faster
             write(log, f"answer {request.id} {request.question.no}={os.getpid()}")
-        await asyncio.sleep(0.005)
+        await asyncio.sleep(0.002)
     await run
 
 
