@@ -99,6 +99,7 @@ def test_c019_items_that_fail_together_wait_differently_and_the_same_in_a_second
         flow = fanned(work, num_workers=None, retry_policy=policy).with_options(clock=clock)
         run = flow.run(n=20, run_id="jitter")
         wait_until(lambda: len(run._runner.state.timers) == 20)
+        wait_until(lambda: len(run.debug.ticks) == run._runner.state.seq)  # the turn is over: this is another thread
         assert fold(run.debug.ticks).timers == run._runner.state.timers  # a replay draws no number
         due = [timer.due_at - 100.0 for timer in run._runner.state.timers.values()]
         run.cancel().result(20)
