@@ -13,7 +13,7 @@ from flownb.errors import RunOwnedElsewhere, WorkflowConfigurationError
 from flownb.moment import Moment
 from flownb.runtime.pending import Pending
 from flownb.runtime.stored import is_viewed
-from flownb.store.drivers import describe, is_gone, is_imported
+from flownb.store.drivers import describe, is_imported
 from flownb.store.journal import Kind, Wakeup
 
 if TYPE_CHECKING:
@@ -87,8 +87,7 @@ def _driven_with(store: Store, run_id: str) -> str:
 
 def is_driven(store: Store, run_id: str) -> bool:
     """Whether a live process holds a run's lease."""
-    holder = store.journal.holder(run_id)
-    return bool(holder.driver) and holder.lease_until > time.time() and not is_gone(holder.driver)
+    return store.journal.holder(run_id).is_live()
 
 
 def drive(store: Store, run_id: str, until: str) -> Pending[Run[Any]]:

@@ -30,7 +30,7 @@ from flownb.errors import (
     near,
 )
 from flownb.events import Event, HumanResponseEvent, OutcomeUnknown, Question, answer_of, newest, role_of
-from flownb.runtime.questions import Accepted
+from flownb.runtime.questions import Accepted, accepted_of
 from flownb.runtime.results import out_of, shown, value_out
 from flownb.runtime.runner import Runner
 from flownb.runtime.stored import accept, waits_still
@@ -206,10 +206,10 @@ def answer_in_store(runner: Runner, number: int) -> Accepted | None:
     for entry in journal.inbox([runner.run_id]):
         tick = entry.tick
         if isinstance(tick, RequestAnswered) and tick.request == number:
-            return Accepted(tick.answer, tick.by, tick.at, tick.how, tick.key)
+            return accepted_of(tick)
     for tick in journal.read(runner.run_id, runner.before_seq + 1):
         if isinstance(tick, RequestAnswered) and tick.request == number:
-            return Accepted(tick.answer, tick.by, tick.at, tick.how, tick.key)
+            return accepted_of(tick)
     return runner.questions.accepted.get(number)
 
 
@@ -238,7 +238,7 @@ def readmitted(runner: Runner, tick: RequestAnswered) -> RequestAnswered:
         is_here = isinstance(kind, type) and issubclass(kind, BaseModel) and isinstance(value, kind)
         if not is_here:
             tick = replace(tick, answer=value_out(validated(kind, value, {})))
-    runner.questions.accepted[tick.request] = Accepted(tick.answer, tick.by, tick.at, tick.how, tick.key)
+    runner.questions.accepted[tick.request] = accepted_of(tick)
     return tick
 
 
@@ -297,9 +297,8 @@ def why_closed(runner: Runner, number: int) -> str:
         return "it is just being closed"
     if number not in runner.state.requests or runner.ended:
         return questions.closed.get(number) or _state_of(runner)
-    if (
-        runner.suspended and runner.stored is None and not waits_still(runner)
-    ):  # in a store the answer waits until somebody drives it (R4.62)
+    # In a store the answer waits until somebody drives the run (R4.62).
+    if runner.suspended and runner.stored is None and not waits_still(runner):
         return f"nobody drives the run: {runner.suspended}"
     return ""
 

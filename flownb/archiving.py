@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from flownb.core.reduce import begin, is_first, reduce
+from flownb.core.reduce import advance
 from flownb.core.state import RunState, shown_status
 from flownb.core.ticks import AnyTick
 from flownb.errors import JournalDamaged, RunConflict, RunNotFound, WorkflowConfigurationError
@@ -114,7 +114,7 @@ def _sound(archived: ArchivedRun) -> tuple[RunRow | None, Sequence[Raw], str]:
     for raw in archived.rows:
         try:
             tick = codec.decode(*raw)
-            state = _after(state, tick)
+            state, _ = advance(state, tick)
         except JournalDamaged as error:
             fault = str(error).rstrip(".")
             break
@@ -138,14 +138,6 @@ def _sound(archived: ArchivedRun) -> tuple[RunRow | None, Sequence[Raw], str]:
         driver=f"{IMPORTED}{fault}",
     )
     return row, archived.rows[: len(ticks)], fault
-
-
-def _after(state: RunState | None, tick: AnyTick) -> RunState:
-    if state is not None:
-        return reduce(state, tick)[0]
-    if not is_first(tick):
-        raise ValueError(f"a run begins with RunStarted, not with {type(tick).__name__}")
-    return begin(tick)[0]
 
 
 def _is_there(journal: Journal, row: RunRow, rows: Sequence[Raw], place: str) -> bool:

@@ -200,7 +200,7 @@ def terms_of(definition: Definition, settings: Settings) -> Terms:
 
 
 def runner_for(
-    workflow: Workflow[Any],
+    workflow: Workflow[Any] | None,
     definition: Definition,
     first: RunStarted | RunForked | RunOpened,
     settings: Settings,

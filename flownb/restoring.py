@@ -8,14 +8,13 @@ from flownb.core.reduce import is_first
 from flownb.core.ticks import AnyTick
 from flownb.defaults import options
 from flownb.definition import Definition
-from flownb.errors import JournalDamaged, RunNotFound
+from flownb.errors import JournalDamaged
 from flownb.events import StartEvent
-from flownb.launch import Settings, equip, outfit
+from flownb.launch import Settings, runner_for
 from flownb.run import Run
 from flownb.runs import Store
-from flownb.runtime.clock import SystemClock
 from flownb.runtime.following import follow
-from flownb.runtime.host import Host, host_for, in_kernel
+from flownb.runtime.host import Host, host_for
 from flownb.runtime.runner import Runner
 from flownb.runtime.stored import is_viewed, watch
 from flownb.starting import finding, known
@@ -24,8 +23,6 @@ from flownb.store.journal import definition_of
 
 if TYPE_CHECKING:
     from flownb.workflow import Workflow
-
-_clock = SystemClock()
 
 
 def restored(
@@ -44,8 +41,10 @@ def restored(
         RunNotFound: There is no such run in the store.
         JournalDamaged: Not even its first tick can be read.
     """
-    ticks, damage = _read(store, run_id)
-    first = ticks[0]
+    ticks, error = readable(store, run_id)
+    if error is not None and not ticks:
+        raise error
+    damage, first = str(error or ""), ticks[0]
     assert is_first(first)
     spec = definition_of([first])
     if spec is None:
@@ -53,18 +52,9 @@ def restored(
         raise JournalDamaged(f"Run {run_id!r} cannot be read: {reason}.", run_id=run_id, seq=1, reason=reason)
     flow = workflow if workflow is not None else flow_of(spec.key)
     definition = Definition(spec, (), {}, StartEvent) if flow is None else flow.definition
-    runner = Runner(
-        definition,
-        first,
-        host=host or host_for(settings.host or options.host),
-        clock=settings.clock or _clock,
-        committer=store._committer,
-        make_context=outfit,
-        quiet_output=in_kernel(),
-    )
+    runner = runner_for(flow, definition, first, settings, host or host_for(settings.host or options.host), store)
     runner.run_id = run_id
     runner.control.clear()
-    equip(runner, flow, settings, store)
     assert runner.stored is not None
     runner.stored.is_viewer = True
     runner.is_heard = True  # of a failure elsewhere nobody has to be warned here
@@ -120,25 +110,22 @@ def flow_of(key: str) -> Workflow[Any] | None:
     return workflow_of(key)
 
 
-def _read(store: Store, run_id: str) -> tuple[list[AnyTick], str]:
-    """The ticks that can be read, and what is wrong with the first one that cannot."""
+def readable(store: Store, run_id: str) -> tuple[list[AnyTick], JournalDamaged | None]:
+    """The ticks of a run that can be read, and what is wrong with the first one that cannot.
+
+    Raises:
+        RunNotFound: There is no such run in the store.
+    """
     try:
-        return store.journal.read(run_id), ""
+        return store.journal.read(run_id), None
     except JournalDamaged as error:
         seq = getattr(error, "seq", 0)
-        if seq <= 1:
-            raise
-        return store.journal.read(run_id, 1, seq - 1), str(error)
+        return (store.journal.read(run_id, 1, seq - 1) if seq > 1 else []), error
 
 
 def is_in(store: Store | None, run_id: str) -> bool:
     """Whether a store has a run."""
-    if store is None:
-        return False
-    try:
-        return store.journal.last_seq(run_id) > 0
-    except RunNotFound:
-        return False
+    return store is not None and store.journal.last_seq(run_id) > 0
 
 
-__all__ = ["flow_of", "is_blind", "is_in", "look_at", "restored"]
+__all__ = ["flow_of", "is_blind", "is_in", "look_at", "readable", "restored"]

@@ -233,7 +233,7 @@ def _resume_snapshot(workflow: Workflow[Any], settings: Settings, plain: Mapping
     if taken.state is None:
         raise WorkflowConfigurationError("This snapshot is of a context that no run used yet: flow.run(ctx=...).")
     run_id, store = taken.state.run_id, store_of(workflow, settings)
-    is_known = (store, run_id) in known or (store is not None and store.journal.last_seq(run_id) > 0)
+    is_known = (store, run_id) in known or is_in(store, run_id)
     is_child = "/" in run_id
     gate = tuple(reason for reason in taken.state.gate if reason in _KEPT_REASONS)
     return go_on_from(workflow, settings, taken, run_id=None if is_known or is_child else run_id, gate=gate)

@@ -20,7 +20,7 @@ from flownb.core.changes import Change, changes
 from flownb.core.graph import short
 from flownb.core.progress import Reach, completed, progress, reach_of
 from flownb.core.publishing import Published, publications
-from flownb.core.reduce import begin, is_first, reduce
+from flownb.core.reduce import advance
 from flownb.core.spec import Spec
 from flownb.core.state import RunState
 from flownb.core.ticks import AnyTick, ChildFinished, Tick
@@ -261,11 +261,7 @@ class _Folded:
         before = self._state
         if before is None and self._seq:
             before = self._runner.history.at(self._seq)
-        if before is None:
-            assert is_first(tick)
-            state, commands = begin(tick)
-        else:
-            state, commands = reduce(before, tick)
+        state, commands = advance(before, tick)
         self._state, self._seq = state, self._seq + 1
         items = publications(before, tick, state, commands)
         moved = changes(before, tick, state)

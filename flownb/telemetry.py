@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import Any
 
 from flownb.core.changes import Change, changes
-from flownb.core.reduce import begin, is_first, reduce
+from flownb.core.reduce import advance
 from flownb.core.state import Child, RunState, is_ended
 from flownb.core.ticks import AnyTick, ChildFinished
 from flownb.core.values import Failure, Out
@@ -55,12 +55,9 @@ class Spans:
         before = self._state
         if seq != (before.seq + 1 if before is not None else 1):
             raise ValueError(f"Spans need every tick from the first one on; tick {seq} came out of order.")
+        state, _ = advance(before, tick)
         if before is None:
-            assert is_first(tick)
-            state, _ = begin(tick)
             self._begin(state)
-        else:
-            state, _ = reduce(before, tick)
         self._state = state
         for change in changes(before, tick, state):
             self._see(change, state)

@@ -334,8 +334,11 @@ class Workflow(Generic[R]):
         """The workflow with settings for its runs: `flow.with_options(store="runs.db").run(...)`.
 
         Args:
-            settings: store, state (the first state, a mapping), answers and answers_if ("always" or "headless"),
-                input_handler, host, on_interrupt ("cancel" or "detach"), panel ("auto", "full" or "off"), clock.
+            settings: store, timeout (seconds of active time), state (the first state, a mapping), answers and
+                answers_if ("always" or "headless"), input_handler, on_request, on_nobody ("wait" or "error"), host,
+                executors, on_interrupt ("cancel" or "detach"), panel ("auto", "full" or "off"), clock, secrets (those
+                that a stored run needs and its store has not, `{"Login.password": "..."}`), unload_after (seconds
+                after which a run of which nothing runs gives back its coroutines and its lease).
         """
         for name, value in settings.items():
             if name not in SETTINGS:

@@ -11,7 +11,7 @@ from flownb import openings
 from flownb.answering import answer_request
 from flownb.archiving import Imported, export_run, import_run
 from flownb.cli.answers import answer_from
-from flownb.cli.looking import full_id, is_live, see
+from flownb.cli.looking import full_id, see
 from flownb.core.state import ENDED
 from flownb.defaults import options
 from flownb.errors import RequestClosed, RequestError, WorkflowRuntimeError
@@ -62,7 +62,7 @@ def answer(store: Store, named: str, words: list[str], by: str | None) -> tuple[
 def driver_of(store: Store, run_id: str) -> str:
     """Who takes what lies in a run's inbox, in words; "" is nobody."""
     holder = store.journal.holder(run_id)
-    return describe(holder.driver) if is_live(holder) else ""
+    return describe(holder.driver) if holder.is_live() else ""
 
 
 def cancel(store: Store, run_id: str, reason: str) -> str:
@@ -78,7 +78,7 @@ def cancel(store: Store, run_id: str, reason: str) -> str:
     if sight.damage and not is_imported(sight.row.driver) and sight.row.status not in ENDED:
         raise WorkflowRuntimeError(f"A damaged run is never driven again, so it cannot be cancelled: {sight.damage}")
     run = store.run(run_id)
-    may_wait = run._runner.state.spec.on_cancel and sight.row.status == "waiting" and not is_live(sight.holder)
+    may_wait = run._runner.state.spec.on_cancel and sight.row.status == "waiting" and not sight.holder.is_live()
     if may_wait and _is_taken_by_others(store, run._runner, reason):
         return _status(store, run_id)
     try:
@@ -118,7 +118,7 @@ def _is_taken_by_others(store: Store, runner: Runner, reason: str) -> bool:
 def _left(store: Store, run_id: str) -> Iterator[str]:
     """Children of a run that is over which nobody will end: those that lost their driver with it (R2.45)."""
     for row in store.journal.runs(parent=run_id):
-        if row.status not in ENDED and not is_live(store.journal.holder(row.run_id)):
+        if row.status not in ENDED and not store.journal.holder(row.run_id).is_live():
             yield row.run_id
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from flownb import __version__
-from flownb.cli.looking import is_live, see
+from flownb.cli.looking import see
 from flownb.cli.words import clean, plural, size, span
 from flownb.core.state import ENDED
 from flownb.errors import JournalDamaged
@@ -95,7 +95,7 @@ def store_facts(store: Store, *, check: bool, collect: bool) -> Facts:
         if row.status in ENDED or is_imported(row.driver):
             continue
         holder = journal.holder(row.run_id)
-        if is_live(holder):
+        if holder.is_live():
             drivers.setdefault(holder.driver, []).append(holder.lease_until)
         elif row.status in ("running", "cancelling"):
             lost.append(row.run_id)

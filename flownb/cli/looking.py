@@ -26,13 +26,14 @@ from flownb.cli.words import (
     value_of,
     words_of,
 )
-from flownb.core.reduce import begin, is_first, reduce
+from flownb.core.reduce import advance
 from flownb.core.state import ENDED, Request, RunState
 from flownb.core.ticks import AnyTick, RequestAnswered, RunForked
 from flownb.errors import JournalDamaged, RunNotFound, WorkflowError, near
 from flownb.events import StopEvent
 from flownb.notebook.viewmodel import caption
 from flownb.reasons import reason_of
+from flownb.restoring import readable
 from flownb.runs import Store
 from flownb.runtime.stored import LEASE_S
 from flownb.store.drivers import describe, is_gone, is_imported, missing_in
@@ -90,12 +91,13 @@ def see(store: Store, run_id: str, n: int = 0) -> Sight:
     row = journal.row(run_id)
     if row is None:
         raise RunNotFound(f"There is no run {clean(run_id)!r} in {store.place}.", run_id=run_id)
-    ticks, damage = _read(store, run_id)
+    ticks, unreadable = readable(store, run_id)
+    damage = str(unreadable or "")
     state: RunState | None = None
     last: deque[tuple[int, AnyTick, RunState | None]] = deque(maxlen=max(0, n))
     for seq, tick in enumerate(ticks, 1):
         try:
-            after = reduce(state, tick)[0] if state is not None else begin(tick)[0] if is_first(tick) else None
+            after, _ = advance(state, tick)
         except Exception as error:  # rows that can be read one by one and make no sense after each other
             damage = f"Tick {seq} does not follow from those before it: {type(error).__name__}: {error}."
             ticks = ticks[: seq - 1]
@@ -109,27 +111,14 @@ def see(store: Store, run_id: str, n: int = 0) -> Sight:
     return Sight(row, journal.holder(run_id), state, ticks, list(last), damage, inbox)
 
 
-def _read(store: Store, run_id: str) -> tuple[list[AnyTick], str]:
-    try:
-        return store.journal.read(run_id), ""
-    except JournalDamaged as error:
-        seq = getattr(error, "seq", 0)
-        return (store.journal.read(run_id, 1, seq - 1) if seq > 1 else []), str(error)
-
-
 # Who drives.
-
-
-def is_live(holder: Holder) -> bool:
-    """Whether a living process holds the lease."""
-    return bool(holder.driver) and holder.lease_until > time.time() and not is_gone(holder.driver)
 
 
 def status_words(store: Store, row: RunRow) -> str:
     """A status, and what people must know with it."""
     if is_imported(row.driver):
         return f"{row.status} (imported)"
-    if row.status in _ACTIVE and not is_live(_holder(store, row.run_id)):
+    if row.status in _ACTIVE and not _holder(store, row.run_id).is_live():
         return f"{row.status} (nobody drives it)"
     return row.status
 
@@ -148,7 +137,7 @@ def _driver_words(sight: Sight) -> str:
         return f"nobody, ever: it was imported{missing_in(holder.driver)}"
     if sight.row.status in ENDED:
         return f"nobody any more; it was {describe(holder.driver)}" if holder.driver else "nobody any more"
-    if is_live(holder):
+    if holder.is_live():
         age = max(0.0, LEASE_S - (holder.lease_until - time.time()))
         return f"{describe(holder.driver)}, whose lease was renewed {span(age)} ago"
     if not holder.driver:
@@ -165,7 +154,7 @@ def _driver_word(store: Store, row: RunRow) -> str:
     holder = _holder(store, row.run_id)
     if is_imported(holder.driver) or not holder.driver:
         return "nobody"
-    if is_live(holder):
+    if holder.is_live():
         return describe(holder.driver)
     return f"nobody, {'process gone' if is_gone(holder.driver) else 'lease over'}"
 
@@ -216,7 +205,7 @@ def run_json(store: Store, row: RunRow) -> dict[str, Any]:
         "updated_at": row.updated_at,
         "parent": row.parent or None,
         "is_imported": is_imported(row.driver),
-        "is_driven": is_live(holder) and row.status not in ENDED,
+        "is_driven": holder.is_live() and row.status not in ENDED,
         "driver": describe(holder.driver) if holder.driver and row.status not in ENDED else None,
     }
 
@@ -254,7 +243,7 @@ def show_lines(store: Store, sight: Sight, store_part: list[str]) -> Iterator[st
         yield ""
         yield "Last ticks:"
         yield from (f"  {line}" for line in table([_tick_words(*each) for each in sight.last]))
-    if not is_live(sight.holder) and row.status not in ENDED and not is_imported(row.driver) and not sight.damage:
+    if not sight.holder.is_live() and row.status not in ENDED and not is_imported(row.driver) and not sight.damage:
         yield ""
         if row.key.startswith("__main__:"):
             yield f"To go on with it, in its notebook or script: flow.resume({row.run_id!r})"

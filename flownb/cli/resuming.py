@@ -12,7 +12,6 @@ from typing import Any
 
 from flownb.answering import answer_request
 from flownb.cli.answers import Schema, command_for, fields_of, prompts_for, value_of
-from flownb.cli.looking import is_live
 from flownb.cli.words import brief, clean, question_of, words_of
 from flownb.errors import (
     AnswerInvalid,
@@ -134,7 +133,7 @@ def resume(place: str, store: Store, run_id: str | None) -> Run[Any]:
 
 
 def _refuse_driven(store: Store, run_id: str, driver: str) -> None:
-    if driver and driver != store._committer.driver and is_live(store.journal.holder(run_id)):
+    if driver and driver != store._committer.driver and store.journal.holder(run_id).is_live():
         raise RunOwnedElsewhere(
             f"Run {run_id!r} is driven by {describe(driver)}. It can be looked at, answered and cancelled from here.",
             run_id=run_id,

@@ -103,13 +103,24 @@ def fold(journal: Iterable[ticks.Tick]) -> RunState:
         ValueError: The journal does not begin with a first tick, or goes on after its end.
     """
     rest = iter(journal)
-    first = next(rest, None)
-    if not is_first(first):
-        raise ValueError(f"A journal begins with RunStarted, not with {type(first).__name__}.")
-    state, _ = begin(first)
+    state, _ = advance(None, next(rest, None))
     for tick in rest:
         state, _ = reduce(state, tick)
     return state
+
+
+def advance(state: RunState | None, tick: ticks.Tick | None) -> Reduced:
+    """One more tick of a journal, the first one too: before that there is no state.
+
+    Raises:
+        ValueError: A journal does not begin with this tick, or the run is over.
+    """
+    if state is not None:
+        assert tick is not None
+        return reduce(state, tick)
+    if not is_first(tick):
+        raise ValueError(f"a run begins with RunStarted, not with {type(tick).__name__}")
+    return begin(tick)
 
 
 def is_first(tick: object) -> TypeGuard[ticks.RunStarted | ticks.RunForked]:

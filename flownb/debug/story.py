@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from flownb.core import commands as c
 from flownb.core.causes import causes, delivery_of
-from flownb.core.reduce import begin, is_first, reduce
+from flownb.core.reduce import advance
 from flownb.core.state import Delivery, RunState
 from flownb.core.ticks import AnyTick
 from flownb.core.values import Out, alike
@@ -73,14 +73,8 @@ def _folded(runner: Runner, journal: Iterable[AnyTick]) -> Iterator[tuple[int, S
     """Every tick with its number, the states around it and its commands."""
     state: RunState | None = None
     for seq, tick in enumerate(journal, 1):
-        if state is None:
-            assert is_first(tick)
-            after, commands = begin(tick)
-            before = after
-        else:
-            before = state
-            after, commands = reduce(state, tick)
-        yield seq, (before, tick, after, commands)
+        after, commands = advance(state, tick)
+        yield seq, (after if state is None else state, tick, after, commands)
         state = after
 
 

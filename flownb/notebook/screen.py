@@ -9,7 +9,7 @@ from typing import Any, Protocol
 
 from flownb.core import commands as c
 from flownb.core.graph import Graph
-from flownb.core.reduce import begin, is_first, reduce
+from flownb.core.reduce import advance
 from flownb.core.state import RunState, is_ended
 from flownb.core.ticks import Tick
 from flownb.errors import EngineLost
@@ -59,11 +59,7 @@ class Screen:
         runner = self.runner
         before: RunState | None = None
         for tick in list(runner.ticks):
-            if before is None:
-                assert is_first(tick)
-                state, commands = begin(tick)
-            else:
-                state, commands = reduce(before, tick)
+            state, commands = advance(before, tick)
             self.projection.apply(before, tick, state, commands)
             before = state
         runner.observers.append(self._on_tick)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from flownb.core.reduce import begin, is_first, reduce
+from flownb.core.reduce import advance
 from flownb.core.state import RunState, is_ended
 from flownb.core.ticks import AnyTick
 from flownb.errors import ContextSerdeError, WorkflowRuntimeError
@@ -86,11 +86,7 @@ def moment_at(committer: Committer, run_id: str, seq: int) -> tuple[RunState, Ru
     before = None
     for tick in ticks:
         before = state
-        if before is None:
-            assert is_first(tick)
-            state, _ = begin(tick)
-        else:
-            state, _ = reduce(before, tick)
+        state, _ = advance(before, tick)
     assert state is not None
     return state, before, ticks[-1]
 

@@ -123,7 +123,7 @@ class Committer:
 
     def is_closed(self) -> bool:
         """Whether trying again cannot help, since nobody opens a closed store again."""
-        return bool(getattr(self.journal, "_closed", False))
+        return self.journal.is_closed()
 
     def _write(self, runners: list[Runner]) -> None:
         durable = any(

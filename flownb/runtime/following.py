@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from flownb.core import commands as c
 from flownb.core.publishing import publications
-from flownb.core.reduce import begin, is_first, reduce
+from flownb.core.reduce import advance
 from flownb.core.ticks import AnyTick, RequestAnswered, TimerFired
 
 if TYPE_CHECKING:
@@ -24,11 +24,7 @@ def follow(runner: Runner, ticks: Sequence[AnyTick]) -> None:
     try:
         for tick in ticks:
             before = runner.state if runner.ticks else None
-            if before is None:
-                assert is_first(tick)
-                after, commands = begin(tick)
-            else:
-                after, commands = reduce(before, tick)
+            after, commands = advance(before, tick)
             _take_in(runner, before, tick, after, commands)
     finally:
         runner.tell()

@@ -57,6 +57,10 @@ def waits_after(seen: Iterable[Seen], question: Callable[[RunState, Request], Wa
         made.pop(key, None)
         ended.add(key)
 
+    def end_timer(timer: Timer | None) -> None:
+        if timer is not None and timer.kind in _LISTED:
+            end((_LISTED[timer.kind], timer.id))
+
     for before, tick, after, commands in seen:
         kind = type(tick)
         if kind in _ALL_ANEW:
@@ -64,9 +68,7 @@ def waits_after(seen: Iterable[Seen], question: Callable[[RunState, Request], Wa
                 make(row)
             continue
         if kind is TimerFired:
-            fired = before.timers.get(tick.timer)  # type: ignore[union-attr]
-            if fired is not None and fired.kind in _LISTED:
-                end((_LISTED[fired.kind], fired.id))
+            end_timer(before.timers.get(tick.timer))  # type: ignore[union-attr]
         elif kind is RequestHeld and tick.request in after.requests:  # type: ignore[union-attr]
             make(question(after, after.requests[tick.request]))  # type: ignore[union-attr]
         for command in commands:
@@ -76,9 +78,7 @@ def waits_after(seen: Iterable[Seen], question: Callable[[RunState, Request], Wa
                 if command.timer.kind in _LISTED:
                     make(timer_row(after, command.timer))
             elif isinstance(command, c.DisarmTimer):
-                timer = before.timers.get(command.timer)
-                if timer is not None and timer.kind in _LISTED:
-                    end((_LISTED[timer.kind], timer.id))
+                end_timer(before.timers.get(command.timer))
             elif isinstance(command, c.OpenRequest):
                 make(question(after, command.request))
             elif isinstance(command, c.CloseRequest):

@@ -15,7 +15,7 @@ from flownb.core.ticks import AnyTick, ChildChanged, QuietNoticed, RequestAnswer
 from flownb.core.values import Out
 from flownb.events import OutcomeUnknown
 from flownb.runtime.children import cancel_tick
-from flownb.runtime.questions import Accepted
+from flownb.runtime.questions import accepted_of
 from flownb.runtime.results import out_of
 from flownb.store.drivers import describe
 
@@ -80,7 +80,7 @@ def put_inbox(runner: Runner, base: RunState, inbox: Sequence[AnyTick], later: f
         if isinstance(tick, StateWritten):
             runner.user.put(tick)
         if isinstance(tick, RequestAnswered):
-            runner.questions.accepted[tick.request] = Accepted(tick.answer, tick.by, tick.at, tick.how, tick.key)
+            runner.questions.accepted[tick.request] = accepted_of(tick)
         if tick.entry and runner.stored is not None:
             runner.stored.entries.add(tick.entry)
         (runner.control if is_control(tick) else runner.inbox).append(tick)

@@ -54,6 +54,11 @@ _LATE: dict[str, type[Any]] = {
 }
 
 
+def accepted_of(tick: RequestAnswered) -> Accepted:
+    """What is known of an answer by its tick."""
+    return Accepted(tick.answer, tick.by, tick.at, tick.how, tick.key)
+
+
 class Questions:
     """Open questions are in the run's state; this is what else people and code want to know of them."""
 
@@ -150,7 +155,7 @@ class Questions:
         if isinstance(tick, RequestAnswered):
             request = before.requests.get(tick.request)
             if request is not None and request.id not in self.accepted:  # another process took it
-                self.accepted[request.id] = Accepted(tick.answer, tick.by, tick.at, tick.how, tick.key)
+                self.accepted[request.id] = accepted_of(tick)
         else:
             timer = before.timers.get(tick.timer)
             request = before.requests.get(timer.ref) if timer is not None and timer.kind == "deadline" else None

@@ -900,6 +900,10 @@ class Runner:
         """What stands before the gate is another driver's."""
         self._inbox = None
         self.control.clear()
+        self._let_senders_go()
+
+    def _let_senders_go(self) -> None:
+        """Nobody waits any longer for what was sent to be in the journal."""
         arriving, self.arriving = self.arriving, {}
         for sent in arriving.values():
             sent.resolve(None)
@@ -956,9 +960,7 @@ class Runner:
         for handle in self.timers.values():
             handle.cancel()
         self.timers.clear()
-        arriving, self.arriving = self.arriving, {}
-        for sent in arriving.values():
-            sent.resolve(None)
+        self._let_senders_go()
         workers, self.workers = self.workers, {}
         for worker in workers.values():
             self.cut_off(worker)

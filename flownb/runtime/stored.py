@@ -222,17 +222,28 @@ def _take(runner: Runner, tick: AnyTick) -> bool:
         if runner.suspended is UNLOADED:  # that takes all that lies there
             wake(runner)
         return False
-    if isinstance(tick, RequestAnswered):
-        try:
-            tick = stored.check(runner, tick)
-        except AnswerInvalid as error:  # the question stays open, and shows why
-            runner.questions.errors[tick.request] = str(error)
-            stored.committer.drop(runner, tick.entry, runner.state.requests[tick.request])
-            runner.tell()
-            return True
+    checked = _checked(runner, tick)
+    if checked is None:
+        assert isinstance(tick, RequestAnswered)
+        stored.committer.drop(runner, tick.entry, runner.state.requests[tick.request])
+        runner.tell()
+        return True
     stored.entries.add(tick.entry)
-    runner.put(tick)
+    runner.put(checked)
     return True
+
+
+def _checked(runner: Runner, tick: AnyTick) -> AnyTick | None:
+    """What came, after the driver's own validation of an answer; None if that refuses it: the question stays open, and
+    shows why (R4.46)."""
+    assert runner.stored is not None
+    if not isinstance(tick, RequestAnswered):
+        return tick
+    try:
+        return runner.stored.check(runner, tick)
+    except AnswerInvalid as error:
+        runner.questions.errors[tick.request] = str(error)
+        return None
 
 
 def wake(runner: Runner) -> None:
@@ -433,15 +444,11 @@ def what_came(runner: Runner) -> list[AnyTick]:
     catch_up(runner)
     came: list[AnyTick] = []
     for entry in runner.stored.committer.journal.inbox([runner.run_id]):
-        tick = replace(entry.tick, entry=entry.n)
-        if isinstance(tick, RequestAnswered):
-            try:
-                tick = runner.stored.check(runner, tick)
-            except AnswerInvalid as error:
-                runner.questions.errors[tick.request] = str(error)
-                runner.stored.dropped.append(entry.n)
-                continue
-        came.append(tick)
+        tick = _checked(runner, replace(entry.tick, entry=entry.n))
+        if tick is None:
+            runner.stored.dropped.append(entry.n)
+        else:
+            came.append(tick)
     return came
 
 
@@ -603,7 +610,7 @@ def _is_left(runner: Runner) -> bool:
     journal, now = runner.stored.committer.journal, time.time()
     holder = journal.holder(runner.run_id)
     if holder.driver:
-        return is_gone(holder.driver) or holder.lease_until < now
+        return not holder.is_live()
     if journal.inbox([runner.run_id]):
         return True
     return any(row.due is not None and row.due <= now for _, row in journal.waiting(run_id=runner.run_id))

@@ -28,10 +28,6 @@ def is_idle(state: RunState) -> bool:
     return not any(step.active.n or step.queue.n or step.front.n or step.again.n for step in state.steps)
 
 
-def is_unloaded(runner: Runner) -> bool:
-    return runner.suspended is UNLOADED
-
-
 def _unload(runner: Runner, seq: int) -> None:
     if runner.suspended or runner.ended or runner.state.seq != seq or runner.inbox or runner.control:
         return

@@ -54,10 +54,15 @@ class Watch:
         if time.monotonic() > self._leased_at + LEASE_S / 2:
             self._leased_at = time.monotonic()
             try:
-                if not self._journal.renew(self._driver, LEASE_S):
-                    self._tell(check_leases)
+                self._renew()
             except WorkflowRuntimeError:  # the store cannot be used now: its thread tries again
                 self._leased_at -= LEASE_S / 3
+
+    def _renew(self) -> None:
+        is_kept = self._journal.renew(self._driver, LEASE_S)
+        self._leased_at = time.monotonic()
+        if not is_kept:
+            self._tell(check_leases)
 
     def discard(self, runner: Runner) -> None:
         with self._lock:
@@ -79,10 +84,7 @@ class Watch:
             try:
                 # Who only looks has no lease, and writes nothing.
                 if self._leased_at > 0 and time.monotonic() > self._leased_at + LEASE_S / 3:
-                    is_kept = self._journal.renew(self._driver, LEASE_S)
-                    self._leased_at = time.monotonic()
-                    if not is_kept:
-                        self._tell(check_leases)
+                    self._renew()
                 now = self._journal.version()
                 with self._lock:
                     is_news, self._version = now != self._version, now
@@ -94,7 +96,7 @@ class Watch:
                     self._stood_by_at = time.monotonic()
                     self._tell(take_over_left, viewers=True)
             except Exception as error:
-                if getattr(self._journal, "_closed", False):  # nobody opens it again
+                if self._journal.is_closed():  # nobody opens it again
                     return
                 _log.debug("a look at the store failed: %s", error)  # it is tried again
             time.sleep(LOOK_S)

@@ -17,6 +17,7 @@ A driver claims a run; each change of holder raises its epoch, and an append tha
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from typing import Literal, NamedTuple, Protocol
 
@@ -36,7 +37,7 @@ from flownb.errors import (
     RunReadOnly,
     TokenTaken,
 )
-from flownb.store.drivers import is_imported
+from flownb.store.drivers import is_gone, is_imported
 
 Kind = Literal["timer", "request", "retry"]
 #: The order in which they are listed (R7.6).
@@ -124,6 +125,10 @@ class Holder(NamedTuple):
     epoch: int
     #: Unix seconds by the store's clock; 0.0 if the driver has no lease.
     lease_until: float
+
+    def is_live(self) -> bool:
+        """Whether a living process holds the lease."""
+        return bool(self.driver) and self.lease_until > time.time() and not is_gone(self.driver)
 
 
 class Entry(NamedTuple):
@@ -370,6 +375,10 @@ class Journal(Protocol):
         ...
 
     def close(self) -> None: ...
+
+    def is_closed(self) -> bool:
+        """Whether nothing can be written or read any more."""
+        ...
 
 
 # What all stores say and do alike.

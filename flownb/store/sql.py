@@ -827,6 +827,10 @@ class SqlJournal(ABC):
 
         return self._do(secret)
 
+    def is_closed(self) -> bool:
+        """As `Journal.is_closed` says."""
+        return self._closed
+
     def shrink(self) -> None:
         """As `Journal.shrink` says: databases of servers do it by themselves."""
         return

@@ -136,7 +136,7 @@ class News(Event):
 
 
 class Listens(Workflow[list[int]]):
-    """Takes n events from outside."""
+    """Takes n events from outside; the result is their numbers, sorted."""
 
     def __init__(self) -> None:
         super().__init__(accepts=[News])
@@ -148,9 +148,10 @@ class Listens(Workflow[list[int]]):
     @step(num_workers=1)
     async def hear(self, ev: News, ctx: Context) -> StopEvent | None:
         async with ctx.state.edit() as state:
-            heard: list[Any] = [*state.get("heard", ()), ev.no]
-            state["heard"] = heard
-        return StopEvent(result=heard) if len(heard) == ctx.state.get("wanted") else None
+            state["heard"] = [*state.get("heard", ()), ev.no]
+        # Not what the block made: when the step runs again, its write is in, and the block works on a copy (R3.56).
+        heard: list[Any] = ctx.state.get("heard")
+        return StopEvent(result=sorted(heard)) if len(heard) == ctx.state.get("wanted") else None
 
 
 class Parent(Workflow[list[Any]]):

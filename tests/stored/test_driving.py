@@ -2,7 +2,6 @@
 
 import asyncio
 import os
-import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -18,7 +17,7 @@ from flownb.runtime import stored, watching
 from flownb.store.journal import Append
 from tests.polling import wait_until
 from tests.stored.flows import Asks, Blocks, Listens, News, Returns, Sleeps, notes
-from tests.stored.other import Other
+from tests.stored.other import Other, at_once
 
 Open = Callable[..., Store]
 Start = Callable[..., Other]
@@ -79,11 +78,7 @@ def test_r5_7_of_processes_that_resume_at_once_one_drives(any_place: str, open_s
         "import warnings\nwarnings.simplefilter('ignore')\n"
         f"runs = [Sleeps().with_options(store=store).resume(f's{{i}}') for i in range({count})]"
     )
-    threads = [threading.Thread(target=racer.do, args=(race,)) for racer in racers]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(30)
+    at_once(racers, race)
     results = [racer.give("[run.result(20) > 0 for run in runs]") for racer in racers]
 
     assert results == [[True] * count] * 2
@@ -126,7 +121,7 @@ def test_r5_7_of_another_machine_only_the_lease_tells(open_store: Open, place: s
     there = Asks().with_options(store=far).run(run_id="r")
     wait_until(lambda: there.status == "waiting")
     assert driver_of(here, "r") == FAR
-    monkeypatch.setattr(far._committer.watch, "_journal", Frozen(far.journal))
+    monkeypatch.setattr(far._committer.watch, "_journal", Frozen())
     with pytest.warns(UserWarning, match="process 4711 on another-host drives it"):
         run = Asks().with_options(store=here).resume("r")
     assert run._runner.stored.is_viewer  # type: ignore[union-attr]
@@ -143,8 +138,8 @@ class Frozen:
 
     hears_ticks = True
 
-    def __init__(self, journal: Any) -> None:
-        self._closed = True
+    def is_closed(self) -> bool:
+        return True
 
     def __getattr__(self, name: str) -> Any:
         raise OSError("unplugged")

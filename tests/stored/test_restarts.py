@@ -1,7 +1,6 @@
 """A run goes on in a new process from where its journal is: steps, waits, timers, retries, state and stream."""
 
 import asyncio
-import threading
 import time
 from collections.abc import Callable
 from datetime import datetime, timedelta, timezone
@@ -40,7 +39,7 @@ from tests.stored.flows import (
     Writes,
     notes,
 )
-from tests.stored.other import Other, OtherError
+from tests.stored.other import Other, OtherError, at_once
 
 Open = Callable[..., Store]
 Start = Callable[..., Other]
@@ -371,11 +370,7 @@ def test_r5_1_two_processes_that_start_one_id_at_once_have_one_run(
         "import warnings\nwarnings.simplefilter('ignore')\n"
         f"runs = [Chain().with_options(store=store).run(run_id=f'c{{i}}', log={str(log)!r}, n=5) for i in range(6)]"
     )
-    threads = [threading.Thread(target=process.do, args=(code,)) for process in both]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(30)
+    at_once(both, code)
 
     assert [process.give("[run.result(20) for run in runs]") for process in both] == [[0] * 6] * 2
     assert sorted(notes(log)) == sorted([f"go_on {i}" for i in range(6)] * 6)

@@ -4,6 +4,7 @@ from typing import Any
 
 from flownb import Context, Event, HumanResponseEvent, InputRequiredEvent, StartEvent, StopEvent, Workflow, step
 from flownb.retry_policy import retry_policy, stop_after_attempt, wait_fixed
+from tests.stored.flows import Listens
 
 
 class Begin(StartEvent):
@@ -94,27 +95,8 @@ class Ask(Workflow[list[str]]):
         return StopEvent(result=[f"{one.no}={one.value}" for one in ev])
 
 
-class News(Event):
-    no: int
-
-
-class Listen(Workflow[list[int]]):
-    """n events from outside, in whatever order; the result is their numbers, sorted."""
-
-    def __init__(self) -> None:
-        super().__init__(accepts=[News])
-
-    @step
-    async def begin(self, ev: Begin, ctx: Context) -> None:
-        ctx.state.set("wanted", ev.n)
-
-    @step(num_workers=1)
-    async def hear(self, ev: News, ctx: Context) -> StopEvent | None:
-        async with ctx.state.edit() as state:
-            state["heard"] = [*state.get("heard", ()), ev.no]
-        # Not what the block made: when the step runs again, its write is in, and the block works on a copy (R3.56).
-        heard: list[Any] = ctx.state.get("heard")
-        return StopEvent(result=sorted(heard)) if len(heard) == ctx.state.get("wanted") else None
+class Listen(Listens):
+    """Of events from outside, in whatever order they came."""
 
 
 class Family(Workflow[list[int]]):

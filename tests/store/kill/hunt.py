@@ -17,7 +17,8 @@ from flownb.core.reduce import fold
 from flownb.core.state import ENDED
 from flownb.core.ticks import AnyTick
 from flownb.errors import RequestError, RunNotFound, WorkflowDone
-from tests.store.kill.flows import KINDS, SIZES, News, expected
+from tests.store.kill.flows import KINDS, SIZES, expected
+from tests.stored.flows import News
 
 ROOT = Path(__file__).parents[3]
 #: A batch that is not over by then hangs.
