@@ -295,6 +295,8 @@ class UnhandledEvent(EngineEvent, defer_build=True):
     step_name: str | None = None
     #: Nothing moves by itself any more.
     idle: bool = False
+    #: Who dropped it before anybody could take it; None: nobody did.
+    dropped_by: str | None = None
 
 
 class StepState(enum.StrEnum):

@@ -393,7 +393,11 @@ def _event_of(runner: Runner, found: Published) -> Event:
     match item.what:
         case "unhandled":
             return UnhandledEvent(
-                event_type=short(info["key"]), qualified_name=info["key"], step_name=info["step"], **found.facts
+                event_type=short(info["key"]),
+                qualified_name=info["key"],
+                step_name=info["step"],
+                dropped_by=info.get("dropped_by"),
+                **found.facts,
             )
         case "failed":
             return _failed(runner, found)

@@ -9,6 +9,7 @@ from msgspec.structs import replace
 from flownb.core import matching
 from flownb.core.commands import ArmTimer, OpenRequest, Publish, StartChild, Suspend
 from flownb.core.draft import Draft, all_steps, changed
+from flownb.core.editing import went_nowhere
 from flownb.core.ending import cancel, fail, finish_cancel
 from flownb.core.outstanding import is_quiet, waits_for, why_stalled
 from flownb.core.persist import Fifo, Names, Table
@@ -232,12 +233,15 @@ def on_event_arrived(draft: Draft, tick: EventArrived) -> None:
         draft.ignore()
         return
     goes = out.role in ("stop", "request") or is_wanted(draft, out, tick.step) or not _may_wait(draft, tick.step)
-    if not goes and side.mailbox.n + side.addressed.n >= MAILBOX_LIMIT:
+    is_dropped = tick.hand is not None and tick.hand.is_dropped
+    if not goes and not is_dropped and side.mailbox.n + side.addressed.n >= MAILBOX_LIMIT:
         draft.ignore()  # its key too is as if it had not come
         return
     if tick.key:
         draft.set_side(keys=side.keys.set(tick.key, draft.seq))
-    if goes:
+    if is_dropped:
+        went_nowhere(draft, (out,), -1, tick.hand.by)  # type: ignore[union-attr]
+    elif goes:
         send(draft, out, None, -1, tick.step)
     elif tick.step is None:
         draft.set_side(mailbox=side.mailbox.put(out))

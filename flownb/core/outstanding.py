@@ -70,6 +70,8 @@ def why_stalled(state: RunState) -> str:
     said = []
     if state.lost:
         said.append(f"no step took the last {short(state.lost)}{_undeclared(state)}")
+    if state.counts.dropped:
+        said.append(f"somebody dropped the last {short(state.counts.dropped)}")
     if len(state.mailbox):
         kept = ", ".join(short(out.key) for out in state.mailbox)
         said.append(f"the mailbox holds {kept}, which nobody waits for")

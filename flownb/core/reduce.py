@@ -11,7 +11,7 @@ from typing import Any, TypeGuard
 
 from msgspec.structs import replace
 
-from flownb.core import adopting, life, retrying, steps, ticks, waiting
+from flownb.core import adopting, editing, life, retrying, steps, ticks, waiting
 from flownb.core.commands import AnyCommand
 from flownb.core.draft import Draft
 from flownb.core.ending import finish_cancel, has_ended, trip
@@ -47,6 +47,8 @@ HANDLERS: dict[type[ticks.Tick], Callable[[Draft, Any], None]] = {
     ticks.GateOpened: life.on_gate_opened,
     ticks.StepsGranted: life.on_steps_granted,
     ticks.BreakpointHit: life.on_breakpoint_hit,
+    ticks.EventEdited: editing.on_event_edited,
+    ticks.EventDropped: editing.on_event_dropped,
     ticks.HoldChanged: life.on_hold_changed,
     ticks.CancelRequested: life.on_cancel_requested,
     ticks.DefinitionAdopted: adopting.on_definition_adopted,

@@ -145,7 +145,7 @@ def nobody_took(draft: Draft, out: Out, source: int, to: str | None = None) -> N
     sender = draft.spec.steps[source] if source >= 0 else None
     is_hinted = sender is None or out.key in sender.returns or out.key in sender.fans
     by = "" if sender is None or is_hinted else sender.name
-    draft.counts = Counts(counts.ignored, counts.unhandled + 1, counts.untaken, out.key, by)
+    draft.counts = Counts(counts.ignored, counts.unhandled + 1, counts.untaken, out.key, by, counts.dropped)
     draft.commands.append(Publish("unhandled", out, source, {"key": out.key, "step": to}))
     if draft.spec.unhandled == "error":
         message = (

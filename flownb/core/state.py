@@ -354,6 +354,8 @@ class Counts(Struct, frozen=True, gc=False):
     lost: str = ""
     #: Name of the step that sent it, if its hints do not name it.
     lost_by: str = ""
+    #: Key of the last event that somebody dropped.
+    dropped: str = ""
 
 
 class Side(Struct, frozen=True):

@@ -6,6 +6,7 @@ from flownb.core.closing import withdraw_all
 from flownb.core.collecting import collect_all, still_holds
 from flownb.core.commands import Publish, StartStep
 from flownb.core.draft import Draft, changed
+from flownb.core.editing import sent_by, went_nowhere
 from flownb.core.ending import has_ended
 from flownb.core.joining import open_join, pay
 from flownb.core.routing import send
@@ -95,7 +96,7 @@ def on_events_sent(draft: Draft, tick: EventsSent) -> None:
         draft.ignore()
         return
     target = tick.target or ""
-    for out in tick.outs:
+    for out in sent_by(tick):
         d = draft.note(d, Did("send", draft.seq, d.attempt, out, target))
     draft.update(d)
     draft.follow(d)
@@ -105,6 +106,8 @@ def on_events_sent(draft: Draft, tick: EventsSent) -> None:
         if has_ended(draft):
             return
     pay(draft, d.path, made + 1)  # the sender itself lives on
+    if tick.hand is not None and tick.hand.is_dropped:
+        went_nowhere(draft, tick.hand.original, d.step, tick.hand.by)
 
 
 def on_stream_written(draft: Draft, tick: StreamWritten) -> None:

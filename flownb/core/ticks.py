@@ -45,6 +45,20 @@ class _At(Struct, frozen=True, tag_field="kind", omit_defaults=True):
     at: float
 
 
+class Hand(Struct, frozen=True, omit_defaults=True):
+    """What a person did to a tick before it was admitted."""
+
+    by: str = ""
+    #: The events that it brought before somebody edited them, or dropped them (R5.29, R5.30).
+    original: tuple[Out, ...] = ()
+    #: They go nowhere.
+    is_dropped: bool = False
+    #: It was admitted ahead of so many that stood before it (R5.73).
+    ahead: int = 0
+    #: Of a timer that was fired early: so many seconds (R5.31).
+    early_s: float = 0.0
+
+
 class Tick(_At, frozen=True, kw_only=True):
     """One thing that happened; `at` is in Unix seconds."""
 
@@ -52,6 +66,8 @@ class Tick(_At, frozen=True, kw_only=True):
     held: tuple[int, ...] = ()
     #: The entry of the store's inbox that it was made of; 0 for what never lay there (R1.28).
     entry: int = 0
+    #: None: it was admitted as it came, in its turn.
+    hand: Hand | None = None
 
 
 # Control ticks: admitted first, even while the gate is closed.
@@ -146,6 +162,25 @@ class BreakpointHit(Tick, frozen=True):
     what: str = ""
     #: What its condition raised, if it could not be asked.
     error: str = ""
+
+
+class EventEdited(Tick, frozen=True):
+    """What a delivery that has not begun brings to its step is another event now (R5.29)."""
+
+    step: str
+    delivery: int
+    outs: tuple[Out, ...]
+    original: tuple[Out, ...]
+    by: str = ""
+
+
+class EventDropped(Tick, frozen=True):
+    """A delivery is taken out of its step; its branch ends as if nobody took the event (R5.30)."""
+
+    step: str
+    delivery: int
+    original: tuple[Out, ...]
+    by: str = ""
 
 
 class HoldChanged(Tick, frozen=True):
@@ -406,6 +441,8 @@ AnyControl = (
     | GateOpened
     | StepsGranted
     | BreakpointHit
+    | EventEdited
+    | EventDropped
     | HoldChanged
     | RequestHeld
     | DefinitionAdopted

@@ -178,7 +178,10 @@ def on_timer_fired(draft: Draft, tick: TimerFired) -> None:
             retry(draft, timer)
         case "rate":
             draft.sleeps -= 1
-            draft.step(timer.step).timer = 0
+            step = draft.step(timer.step)
+            step.timer = 0
+            if tick.hand is not None:  # somebody wants it now (R5.31)
+                step.ready_at = draft.at
         case "wait":
             waiter = matching.forget(draft, timer.ref)
             if waiter.request:

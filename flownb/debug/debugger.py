@@ -8,9 +8,10 @@ from typing import Any
 from flownb.core import commands as c
 from flownb.core.state import RunState, is_ended
 from flownb.core.ticks import AnyTick
-from flownb.debug import goals
+from flownb.debug import goals, hands
 from flownb.debug.breakpoints import Breakpoints
 from flownb.debug.conditions import Condition, When
+from flownb.debug.inbox import Inbox, inbox_of
 from flownb.debug.story import Story, story
 from flownb.debug.subjects import event_name, step_name
 from flownb.errors import WorkflowConfigurationError
@@ -227,6 +228,63 @@ class Debugger:
         here = (runner for runner in tuple(self._runner.host.runners) if isinstance(runner, Runner))
         return next((runner for runner in here if runner.run_id == link.run_id), None)
 
+    # -- a person's hand in what comes next
+
+    def edit(self, what: Any, event: Any) -> Pending[Moment]:
+        """Put another event in the place of one that waits; the journal keeps the original, and who edited it.
+
+        Args:
+            what: A tick of `inbox`, or its place there; or one of `inbox.work` that has not begun.
+            event: The event; of a fan-out a list of them, of an answer or a child's end that value. Or a mapping of
+                the fields that are to be other ones.
+
+        Raises:
+            WorkflowConfigurationError: It brings no event, or `event` is none.
+            AnswerInvalid: The fields do not fit, one by one.
+            WorkflowRuntimeError: It does not wait any more, has begun, or another process drives the run.
+            WorkflowDone: The run is over.
+        """
+        return hands.edit(self._run, what, event)
+
+    def drop(self, what: Any) -> Pending[Moment]:
+        """Let an event go nowhere: its branch ends as if nobody took it; the journal keeps it, and who dropped it.
+
+        Args:
+            what: A tick of `inbox` that a step sent or that came from outside, or its place; one of `inbox.work`; or a
+                step, as its function or name: all that it has not begun. A step's result itself cannot be dropped.
+
+        Raises:
+            WorkflowRuntimeError: It cannot be dropped, or does not wait any more.
+            WorkflowDone: The run is over.
+        """
+        return hands.drop(self._run, what)
+
+    def admit(self, what: Any) -> Pending[Moment]:
+        """Admit a tick of `inbox` ahead of those before it, on purpose: what if it had come first? The journal marks
+        it. What one attempt of a step did keeps its order.
+
+        Args:
+            what: The tick, or its place in `inbox`.
+
+        Raises:
+            WorkflowRuntimeError: The gate is open, or the tick does not wait any more, or is not the first of its
+                attempt.
+            WorkflowDone: The run is over.
+        """
+        return hands.admit(self._run, what)
+
+    def fire(self, what: Any) -> Pending[Moment]:
+        """Let a timer happen now: the end of a sleep, the next attempt, a deadline. The journal says how early.
+
+        Args:
+            what: One of `inbox.timers`, its number, or the step that it is for.
+
+        Raises:
+            WorkflowRuntimeError: There is no such timer, or several of that step.
+            WorkflowDone: The run is over.
+        """
+        return hands.fire(self._run, what)
+
     # -- looking
 
     @property
@@ -235,11 +293,11 @@ class Debugger:
         return tuple(self._runner.ticks)
 
     @property
-    def inbox(self) -> tuple[AnyTick, ...]:
+    def inbox(self) -> Inbox:
         """What arrived and is not admitted yet, next first: control ticks, then what came and timers that are due, in
-        the order of their moments."""
-        runner = self._runner
-        return (*runner.control, *runner.inbox)
+        the order of their moments. Beside it, as of the same moment: `work` (what waits for a worker, a timer, a
+        person), `timers`, `people`, and `does`, what each tick would do."""
+        return inbox_of(self._runner)
 
     @property
     def standing_still(self) -> list[tuple[str, str]]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 from msgspec.structs import replace
@@ -13,22 +13,22 @@ from flownb.core.reduce import reduce
 from flownb.core.state import RunState, is_ended
 from flownb.core.ticks import (
     AnyTick,
-    ChildFinished,
     EventArrived,
-    RequestAnswered,
+    EventsSent,
+    Hand,
     RunForked,
     RunStarted,
-    StepFailed,
-    StepFinished,
     ValueRecorded,
 )
 from flownb.core.values import Out
+from flownb.debug.editing import edited, maker, outs_in
+from flownb.defaults import options
 from flownb.errors import WorkflowConfigurationError, WorkflowNotDefined, WorkflowRuntimeError
 from flownb.events import Event
 from flownb.forking import fork_run, go_on_from, retry_run
 from flownb.run import Run
 from flownb.runtime.copying import copied
-from flownb.runtime.results import out_of, value_out
+from flownb.runtime.results import out_of
 from flownb.snapshot import before_cancel
 from flownb.store.snapshots import Taken
 
@@ -114,38 +114,16 @@ def _begin_otherwise(run: Run[Any], tick: RunStarted, event: Any, state: Mapping
 
 def _edited(run: Run[Any], at: int, tick: AnyTick, base: RunState, event: Any) -> AnyTick:
     """Tick `at` with another event."""
-    definition = run._workflow.definition
-
-    def out(value: Any) -> Out:
-        return out_of(copied(value), definition, base.at) if isinstance(value, Event) else value_out(copied(value))
-
-    if isinstance(tick, EventArrived):
-        return replace(tick, out=out(event), held=())
-    if isinstance(tick, StepFinished):
-        return replace(tick, outs=_outs(at, tick, event, out), held=())
-    if isinstance(tick, StepFailed) and tick.failed is not None:
-        return replace(tick, failed=out(event), held=())
-    if isinstance(tick, RequestAnswered):
-        return replace(tick, answer=out(event), held=())
-    if isinstance(tick, ChildFinished) and tick.out is not None:
-        return replace(tick, out=out(event), held=())
-    if isinstance(tick, ValueRecorded):
-        return replace(tick, out=out(event), start=_start_in_fork(at, tick, base), held=())
-    raise WorkflowConfigurationError(
-        f"Tick {at} ({type(tick).__name__}) has no event that could be another one. Ticks that have one: a step's "
-        "end, an event from outside, an answer, a child's end, a recorded value."
-    )
-
-
-def _outs(at: int, tick: StepFinished, event: Any, out: Any) -> tuple[Out, ...]:
-    is_list = isinstance(event, Sequence) and not isinstance(event, (str, bytes))
-    if is_list is not tick.fan:
-        has = f"a list of {len(tick.outs)}" if tick.fan else "one event"
-        raise WorkflowConfigurationError(f"Step {tick.step!r} returned {has} at tick {at}: give the same, event=...")
-    given = list(event) if is_list else [event]
-    if not all(isinstance(one, Event) for one in given):
-        raise WorkflowConfigurationError(f"Step {tick.step!r} returns events, and event={event!r} is none.")
-    return tuple(map(out, given))
+    made = edited(tick, event, maker(run._workflow.definition, base.at), f"tick {at}")
+    if made is None or isinstance(tick, EventsSent):
+        raise WorkflowConfigurationError(
+            f"Tick {at} ({type(tick).__name__}) has no event that could be another one. Ticks that have one: a step's "
+            "end, an event from outside, an answer, a child's end, a recorded value."
+        )
+    made = replace(made, held=(), entry=0, hand=Hand(options.user, outs_in(tick)))
+    if isinstance(made, ValueRecorded):
+        return replace(made, start=_start_in_fork(at, made, base))
+    return made
 
 
 def _start_in_fork(at: int, tick: ValueRecorded, base: RunState) -> int:

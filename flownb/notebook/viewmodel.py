@@ -268,6 +268,18 @@ Caption = tuple[str, str, str, str]
 
 def caption(tick: t.Tick, before: RunState | None) -> Caption:
     """Words for a tick's row: kind, step, event, keys of the state that it wrote."""
+    kind, step, event, keys = _caption(tick, before)
+    return kind, step, f"{event}{_by_hand(tick.hand)}" if tick.hand is not None else event, keys
+
+
+def _by_hand(hand: t.Hand) -> str:
+    """What somebody did to a tick, and who."""
+    did = "dropped" if hand.is_dropped else "edited" if hand.original else "fired early" if hand.early_s else ""
+    did = " and ".join(filter(None, (did, f"admitted ahead of {hand.ahead}" if hand.ahead else "")))
+    return f" ({did or 'admitted'}{f' by {hand.by}' if hand.by else ''})"
+
+
+def _caption(tick: t.Tick, before: RunState | None) -> Caption:
     match tick:
         case t.StepFinished():
             events = f"{len(tick.outs)} × {short(tick.outs[0].key)}" if tick.fan and tick.outs else _names(tick.outs)
@@ -322,6 +334,9 @@ def _control_caption(tick: t.Tick) -> Caption:
             return "continued", "run", tick.reason, ""
         case t.StepsGranted():
             return "stepped", "run", f"{tick.n} granted" if tick.n > 1 else "", ""
+        case t.EventEdited() | t.EventDropped():
+            did = "edited" if isinstance(tick, t.EventEdited) else "dropped"
+            return "control", tick.step, f"{_names(tick.original)} {did}{f' by {tick.by}' if tick.by else ''}", ""
         case t.HoldChanged():
             return "control", "run", f"held open: {tick.reason}" if tick.reason else "held open no more", ""
         case t.DefinitionAdopted():

@@ -102,7 +102,7 @@ def _arm(runner: Runner, command: c.ArmTimer) -> None:
 def _fire(runner: Runner, timer: Timer) -> None:
     runner.timers.pop(timer.id, None)
     if timer.id in runner.state.timers:
-        closed = _closed_at_deadline(runner, timer)
+        closed = closed_at_deadline(runner, timer)
         runner.put(TimerFired(max(runner.clock.now(), timer.due_at), timer.id, closed))
 
 
@@ -136,7 +136,7 @@ def _suspend(runner: Runner, command: c.Suspend) -> None:
     """Acted on once, after the turn."""
 
 
-def _closed_at_deadline(runner: Runner, timer: Timer) -> Out | None:
+def closed_at_deadline(runner: Runner, timer: Timer) -> Out | None:
     """What the branch of a returned question hears at its deadline (R4.76)."""
     request = runner.state.requests[timer.ref] if timer.kind == "deadline" else None
     if request is None or request.delivery or request.default is not None:

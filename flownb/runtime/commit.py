@@ -189,6 +189,15 @@ class Committer:
         n = self.journal.put(runner.run_id, tick, key=key, request=request)
         return replace(tick, entry=n) if n else None
 
+    def edit(self, runner: Runner, tick: AnyTick) -> None:
+        """What lies in the durable inbox as a tick's entry is this tick from now on, on the disk when this returns.
+
+        Raises:
+            WorkflowRuntimeError: It is not there any more, or the store cannot be used now.
+        """
+        if not self.journal.edit(runner.run_id, tick.entry, replace(tick, entry=0)):
+            raise WorkflowRuntimeError(f"What came for run {runner.run_id!r} was admitted meanwhile: look again.")
+
     def drop(self, runner: Runner, entry: int, request: Request) -> None:
         """Take an answer that does not fit out of the durable inbox; the row of its question says why."""
         last, status = runner.before_seq, shown_status(runner.state)

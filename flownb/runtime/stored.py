@@ -23,6 +23,8 @@ from flownb.core.ticks import (
     AnyTick,
     CancelRequested,
     EventArrived,
+    EventDropped,
+    EventEdited,
     GateClosed,
     GateOpened,
     HoldChanged,
@@ -194,20 +196,27 @@ def _steer_alone(runner: Runner, tick: AnyTick) -> bool:
     """If nobody drives a run, claim it, append this one tick and give it back; nothing of its code runs."""
     stored = runner.stored
     assert stored is not None
-    if runner.state.status not in _STEERED or claim(runner):
+    if not _may_steer(runner, tick) or claim(runner):
         return False
     stored.is_viewer = True  # to all others it is looked at all the while
     journal, driver = stored.committer.journal, stored.committer.driver
     try:
         catch_up(runner)
-        if runner.state.status not in _STEERED:
+        if not _may_steer(runner, tick):
             return runner.ended
         tick = replace(tick, at=max(tick.at, runner.state.at))
         stored.committer.append_alone(runner, (runner.state, tick, *reduce(runner.state, tick)))
-        follow(runner, [tick])
     finally:
         journal.release(driver, [runner.run_id])
+    follow(runner, [tick])  # who hears of it may drive the run at once
     return True
+
+
+def _may_steer(runner: Runner, tick: AnyTick) -> bool:
+    """Whether a run can take this control tick without its code. What somebody suspended takes only what may be its way
+    out of a definition that has no place for its work (R6.46)."""
+    status = runner.state.status
+    return status in _STEERED or (status == "suspended" and isinstance(tick, (EventEdited, EventDropped)))
 
 
 def _take(runner: Runner, tick: AnyTick) -> bool:

@@ -264,6 +264,22 @@ class Journal(Protocol):
         """
         ...
 
+    def edit(self, run_id: str, n: int, tick: AnyTick) -> bool:
+        """Let an entry of a run's inbox be another tick; on the disk when this returns.
+
+        Args:
+            run_id: The run.
+            n: Its number.
+            tick: What it is from now on.
+
+        Returns:
+            False if it is not in the inbox any more.
+
+        Raises:
+            NotStorable: A value has no codec.
+        """
+        ...
+
     def inbox(self, run_ids: Iterable[str] | None) -> list[Entry]:
         """What lies in the inboxes of runs (None: of all), in order.
 

@@ -247,6 +247,15 @@ class MemoryJournal:
             run.inbox[n] = (key, tick)
             return n
 
+    def edit(self, run_id: str, n: int, tick: AnyTick) -> bool:
+        """As `Journal.edit` says."""
+        with self._lock:
+            run = self._runs.get(run_id)
+            if run is None or n not in run.inbox:
+                return False
+            run.inbox[n] = run.inbox[n][0], tick
+            return True
+
     def inbox(self, run_ids: Iterable[str] | None) -> list[Entry]:
         """As `Journal.inbox` says."""
         with self._lock:

@@ -124,6 +124,8 @@ ON CONFLICT (driver) DO UPDATE SET lease_until = excluded.lease_until
 PUT = "INSERT INTO inbox (run_id, key, at, kind, body, sum) VALUES (?, ?, ?, ?, ?, ?)"
 PUT_LAST = "SELECT max(n) FROM inbox WHERE run_id = ?"
 PUT_SAME = "SELECT n FROM inbox WHERE run_id = ? AND key = ? AND at = ? AND kind = ? AND body = ?"
+KEY_OF = "SELECT key FROM inbox WHERE run_id = ? AND n = ?"
+EDIT = "UPDATE inbox SET at = ?, kind = ?, body = ?, sum = ? WHERE run_id = ? AND n = ?"
 HAS_KEY = "SELECT 1 FROM inbox WHERE run_id = ? AND key = ? AND key <> ''"
 IS_OPEN = "SELECT 1 FROM waiting WHERE run_id = ? AND kind = 'request' AND id = ?"
 INBOX = "SELECT n, run_id, key, at, kind, body, sum FROM inbox WHERE run_id IN ({}) ORDER BY n"
@@ -594,6 +596,22 @@ class SqlJournal(ABC):
                 return int(n)
 
         return self._do(put, run_id)
+
+    def edit(self, run_id: str, n: int, tick: AnyTick) -> bool:
+        """As `Journal.edit` says."""
+        row = (float(tick.at), *self._codec.encode(tick))
+
+        def edit() -> bool:
+            self._flush(True)
+            with self._transaction():
+                self._lock_runs([run_id])
+                found = self._run(KEY_OF, (run_id, n)).fetchone()
+                if found is not None:
+                    sum_ = chained(sums.first(f"{run_id} {found[0]}"), 0, *row)
+                    self._run(EDIT, (*row, sum_, run_id, n))
+                return found is not None
+
+        return self._do(edit, run_id)
 
     def inbox(self, run_ids: Iterable[str] | None) -> list[Entry]:
         """As `Journal.inbox` says."""

@@ -356,6 +356,29 @@ CAPTIONS: list[tuple[type[t.Tick], Callable[[], Play], tuple[str, str, str, str]
         ("paused", "run", "breakpoint 2: before work", ""),
     ),
     (
+        t.EventEdited,
+        lambda: Play(PLAIN).feed(t.EventEdited(101.0, "work", 9, (out("Item"),), (out("Item"),), "ann")),
+        ("control", "work", "Item edited by ann", ""),
+    ),
+    (
+        t.EventDropped,
+        lambda: Play(PLAIN).feed(t.EventDropped(101.0, "work", 9, (out("Item"),))),
+        ("control", "work", "Item dropped", ""),
+    ),
+    *(
+        (
+            t.EventArrived,
+            lambda hand=hand: Play(PLAIN).feed(t.EventArrived(101.0, out("Item"), hand=hand)),
+            ("event", "", f"Item ({words})", ""),
+        )
+        for hand, words in (
+            (t.Hand("ann", (out("Item"),)), "edited by ann"),
+            (t.Hand("ann", (out("Item"),), is_dropped=True), "dropped by ann"),
+            (t.Hand("ann", (out("Item"),), ahead=2), "edited and admitted ahead of 2 by ann"),
+            (t.Hand(early_s=3.0), "fired early"),
+        )
+    ),
+    (
         t.HoldChanged,
         lambda: Play(PLAIN).feed(t.HoldChanged(101.0, 1, "the robot")),
         ("control", "run", "held open: the robot", ""),

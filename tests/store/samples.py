@@ -155,6 +155,8 @@ _EXAMPLES: tuple[AnyTick, ...] = (
     ticks.GateOpened(2.0, "parent", "ann", held=(1,)),
     ticks.StepsGranted(2.0, 3, held=(1,)),
     ticks.BreakpointHit(2.5, 4, "before load", "NameError: x", held=(1,)),
+    ticks.EventEdited(2.5, "load", 1, (out(Row(no=2)),), (out(Row(no=1)),), "ann", held=(1,)),
+    ticks.EventDropped(2.5, "load", 1, (out(Row(no=1)),), "ann", held=(1,)),
     ticks.HoldChanged(2.5, 1, "the robot answers", 6, held=(1,)),
     ticks.RequestHeld(2.5, 1, "ann", held=(1,)),
     ticks.DefinitionAdopted(2.75, SPEC, "ann", held=(1,)),
@@ -190,7 +192,8 @@ _EXAMPLES: tuple[AnyTick, ...] = (
     ticks.ChildFinished(14.5, 1, "failed", out(Row(no=7)), Failure("m:Odd", "no"), held=(1,)),
     ticks.QuietNoticed(15.0, held=(1,)),
 )
-EXAMPLES: tuple[AnyTick, ...] = tuple(replace(tick, entry=8) for tick in _EXAMPLES)
+_HAND = ticks.Hand("ann", (out(Row(no=1)),), True, 3, 5.5)
+EXAMPLES: tuple[AnyTick, ...] = tuple(replace(tick, entry=8, hand=_HAND) for tick in _EXAMPLES)
 MORE: tuple[AnyTick, ...] = (
     ticks.RunForked(1.5, "f", "r", 7),
     ticks.WaitOpened(10.0, "load", 1, 2, 1, ticks.Sleep(30.0, "20.0")),
@@ -206,6 +209,9 @@ MORE: tuple[AnyTick, ...] = (
     ticks.RequestAnswered(13.0, 1, out("yes")),
     ticks.ChildFinished(14.5, 1, "completed"),
     ticks.HoldChanged(2.5, 1),
+    ticks.EventArrived(4.0, out(Row(no=2)), hand=ticks.Hand("ann", (out(Row(no=1)),), ahead=3)),
+    ticks.EventArrived(4.0, out(Row(no=2)), hand=ticks.Hand("ann", (out(Row(no=2)),), is_dropped=True)),
+    ticks.TimerFired(12.0, 4, hand=ticks.Hand(early_s=5.5)),
     ticks.CancelRequested(3.0),
     ticks.GateClosed(2.0),
     ticks.TimerFired(12.0, 4),

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from flownb.core.ticks import AnyTick, CancelRequested, DefinitionAdopted, GateClosed, GateOpened, RequestAnswered
+from flownb.core.ticks import AnyTick, CancelRequested, DefinitionAdopted, GateClosed, GateOpened, Hand, RequestAnswered
 from flownb.errors import (
     InboxNotEmpty,
     JournalConflict,
@@ -407,6 +407,25 @@ def test_what_came_lies_in_the_inbox_until_it_is_admitted(open_one: Open):
     one.append([Append("r", 3, [], "running", 1, taken=numbers[2:])])
     assert two.inbox(["r"]) == []
     assert two.put("r", GateClosed(9.0)) > numbers[2]
+
+
+def test_an_entry_can_be_edited_until_it_is_admitted(open_one: Open):
+    """R5.29: in its place, for whoever drives; its key stays taken, and nothing else changes."""
+    one, two = open_one(), open_one()
+    ran(one, "r")
+    first, second = (one.put("r", RequestAnswered(5.0, 1, out(word)), key=f"answer {word}") for word in "ab")
+    hand = Hand("ann", (out("a"),))
+
+    assert one.edit("r", first, RequestAnswered(5.0, 1, out("c"), hand=hand))
+    assert [(e.n, e.tick) for e in two.inbox(["r"])] == [
+        (first, RequestAnswered(5.0, 1, out("c"), hand=hand)),
+        (second, RequestAnswered(5.0, 1, out("b"))),
+    ]
+    assert two.put("r", RequestAnswered(5.0, 1, out("a")), key="answer a") == 0
+    one.append([Append("r", 2, [GateClosed(5.0)], "running", 1, taken=[first])])
+    assert not one.edit("r", first, GateClosed(5.0))
+    assert not one.edit("nobody", second, GateClosed(5.0))
+    assert [e.n for e in two.inbox(["r"])] == [second]
 
 
 def test_an_entry_is_admitted_once(journal: Journal):

@@ -10,6 +10,8 @@ from msgspec.structs import replace
 
 from flownb.core import ticks as t
 from flownb.core.adopting import homeless
+from flownb.core.editing import may_be_edited
+from flownb.core.life import lives
 from flownb.core.outstanding import is_quiet
 from flownb.core.reduce import reduce
 from flownb.core.spec import Spec, StepSpec, link
@@ -17,7 +19,7 @@ from flownb.core.state import Delivery, RunState
 from flownb.core.values import Out
 from flownb.testing.feed import out, step
 from flownb.testing.machine import flows
-from flownb.testing.machine.run import Run, goes_on, is_idle, is_open_now, is_over
+from flownb.testing.machine.run import Run, goes_on, has_waiting_work, is_idle, is_open_now, is_over
 
 #: What may change when a late tick is counted.
 COUNTS = {"seq", "at", "counts", "budget"}
@@ -142,6 +144,27 @@ class Life(Run):
             for why in self.state.gate:
                 self.feed(t.GateOpened(at, why, "ann"))
             assert self.state.gate == () and not self.state.side.held.n
+
+    @precondition(has_waiting_work)
+    @rule(i=flows.index, what=st.sampled_from(("edit", "edit", "drop")), n=flows.few)
+    def somebody_has_a_hand_in_what_waits(self, i: int, what: str, n: int) -> None:
+        """An edit changes an event and nothing else, a drop takes it out (R5.29, R5.30)."""
+        waiting = [d for d in lives(self.state) if d.worker < 0]
+        d = waiting[i % len(waiting)]
+        at, step, original = self.state.at, self.name_of(d), d.out if isinstance(d.out, tuple) else (d.out,)
+        if what == "drop":
+            self.feed(t.EventDropped(at, step, d.id, original, "ann"))
+            assert all(each.id != d.id for each in lives(self.state)), "what was dropped lives (R5.30)"
+            return
+        outs = tuple(replace(out, value=flows.Fields(n)) for out in original)
+        before, ignored = self.state, self.state.ignored
+        self.feed(t.EventEdited(at, step, d.id, outs, original, "ann"))
+        after = next(each for each in lives(self.state) if each.id == d.id)
+        if may_be_edited(d):
+            assert after == replace(d, out=outs if isinstance(d.out, tuple) else outs[0])
+        else:
+            assert after == d and self.state.ignored == ignored + 1, "code that runs has another event (R5.29)"
+        assert before.busy == self.state.busy and before.timers == self.state.timers
 
     @precondition(goes_on)
     @rule(now=st.sampled_from((False, False, False, True)), asks=st.booleans())

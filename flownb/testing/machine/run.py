@@ -14,6 +14,7 @@ from flownb.core.commands import StartStep
 from flownb.core.gate import may_pass
 from flownb.core.history import History
 from flownb.core.invariants import broken
+from flownb.core.life import lives
 from flownb.core.reduce import Reduced, begin, fold, reduce
 from flownb.core.spec import Spec
 from flownb.core.state import Delivery, RunState, is_ended, is_open
@@ -150,6 +151,10 @@ def is_running(run: Run) -> bool:
 
 def is_alive(run: Run) -> bool:
     return run.is_open() and bool(run.alive())
+
+
+def has_waiting_work(run: Run) -> bool:
+    return run.goes_on() and run.state.status != "suspended" and any(d.worker < 0 for d in lives(run.state))
 
 
 def is_idle(run: Run) -> bool:
