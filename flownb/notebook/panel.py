@@ -55,17 +55,16 @@ class RunPanel(ipywidgets.VBox):  # type: ignore[misc]
         self._shown_twin: tuple[Any, ...] = ()
         self._seq = 0
         self._countdown: asyncio.TimerHandle | None = None
-        self.twin_handle: Any = None
+        self._twin: Any = None
         self.closed = False
         self.view.on_msg(self._on_message)
         screen.want_layout()
-        screen.runner.host.call(self._join)
+        screen.show(self)
 
-    def _join(self) -> None:
-        if self.closed:
-            return
-        self._screen.panels.append(self)
-        self._screen.changed()
+    def keep_twin(self, handle: Any) -> None:
+        """The output of its twin is there; what happened meanwhile is news to it."""
+        self._twin = handle
+        self._screen.runner.host.call(self._screen.changed)
 
     def _repr_mimebundle_(self, **kwargs: Any) -> dict[str, Any]:
         bundle = super()._repr_mimebundle_(**kwargs)
@@ -129,12 +128,13 @@ class RunPanel(ipywidgets.VBox):  # type: ignore[misc]
 
     def publish_twin(self) -> None:
         """Renew the static twin, if it says something new."""
-        if self.twin_handle is None or self.closed:
+        if self._twin is None or self.closed:
             return
-        facts = self._screen.twin_facts()
-        if facts != self._shown_twin:
-            self._shown_twin = facts
-            self.twin_handle.update(self._screen.twin())
+        with self._screen.drawing:
+            facts = self._screen.twin_facts()
+            if facts != self._shown_twin:
+                self._shown_twin = facts
+                self._twin.update(self._screen.twin())
 
     # -- forms
 

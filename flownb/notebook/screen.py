@@ -38,7 +38,7 @@ class Shown(Protocol):
 
 
 class Screen:
-    """One run as its panels show it. Made on whatever thread; everything else happens on the run's host."""
+    """One run as its panels show it. Made on whatever thread, as its panels are; what they show changes on its host."""
 
     def __init__(self, run: Run[Any]) -> None:
         self.run = run
@@ -47,6 +47,9 @@ class Screen:
         self.projection = Projection(self.runner.state)
         self.layout: Layout | None = None
         self.panels: list[Shown] = []
+        #: Held while a twin is drawn and sent: the engine and the thread that awaited the run both do it, and an older
+        #: picture must not follow a newer one.
+        self.drawing = threading.Lock()
         self._asked_layout = False
         self._caught_up = threading.Event()
         try:
@@ -81,6 +84,11 @@ class Screen:
             self.want_layout()
             for panel in self.panels:
                 panel.redraw()
+
+    def show(self, panel: Shown) -> None:
+        """One more shows the run, from now on: its cell may end before the host comes to hear of it."""
+        self.panels.append(panel)
+        self.runner.host.call(self.changed)
 
     def changed(self) -> None:
         """Something is new: the panels are due."""

@@ -14,11 +14,7 @@ class Still:
         self._screen, self._handle = screen, handle
         if not screen.runner.host.is_lost():
             screen.want_layout()
-            screen.runner.host.call(self._join)
-
-    def _join(self) -> None:
-        self._screen.panels.append(self)
-        self._screen.changed()
+            screen.show(self)
 
     def publish(self) -> int:
         """There is no live view."""
@@ -26,7 +22,8 @@ class Still:
 
     def publish_twin(self) -> None:
         """Renew the twin."""
-        self._handle.update(self._screen.twin())
+        with self._screen.drawing:
+            self._handle.update(self._screen.twin())
 
     def redraw(self) -> None:
         """The twin is drawn as a whole each time."""

@@ -188,16 +188,16 @@ class RunViews:
         panel = RunPanel(screen, compact=not full)
         cell.panels.append(weakref.ref(panel))
         _display(panel)
-        panel.twin_handle = _display(screen.twin(), display_id=True)
+        panel.keep_twin(_display(screen.twin(), display_id=True))
 
     def _show_twin(self, screen: Screen) -> None:
         """Where nobody looks no widget is made: the twin alone, renewed until the run ends."""
         Still(screen, _display(screen.twin(), display_id=True))
 
     def settle(self) -> None:
-        """Renew the twins now: the cell that awaited the run is about to end, and with it maybe the kernel."""
-        if self._screen is not None:
-            for shown in tuple(self._screen.panels):
+        """Renew the twins now: the cell that awaits the run is about to end, and with it maybe the kernel."""
+        if self._screen is not None and self._screen.panels:
+            for shown in tuple(self._screen.wait().panels):
                 shown.publish_twin()
 
     def to_dot(self) -> str:

@@ -5,6 +5,7 @@ import gc
 import re
 import threading
 from collections.abc import Generator
+from contextlib import ExitStack, contextmanager
 from typing import Any
 
 import ipywidgets
@@ -15,16 +16,20 @@ from flownb.notebook.panel import RunPanel
 from flownb.notebook.table import LAST, TickTable
 from flownb.notebook.twin import Twin
 from flownb.notebook.views import PANELS_A_CELL, PANELS_UNNAMED, show_at_start
+from flownb.runtime.host import engine
 from tests.notebook.graphs import HOSTILE
 from tests.notebook.panels import Count, Hangs, on_engine
 from tests.polling import wait_until
 
 
 class Handle:
-    """What `display` gives for an output that can be renewed."""
+    """What `display` gives for an output that can be renewed; keeps the words of what it shows."""
+
+    def __init__(self, value: Any) -> None:
+        self.update(value)
 
     def update(self, value: Any) -> None:
-        pass
+        self.words = value.words() if isinstance(value, Twin) else ""
 
 
 class Notebook:
@@ -33,6 +38,8 @@ class Notebook:
     def __init__(self) -> None:
         self.message: dict[str, Any] = {}
         self.shown: list[Any] = []
+        #: Of the twins.
+        self.handles: list[Handle] = []
         self.executions = 0
         self.is_last = False
         self.runs: list[Any] = []
@@ -48,7 +55,10 @@ class Notebook:
 
     def display(self, value: Any, **more: Any) -> Handle:
         self.shown.append(value)
-        return Handle()
+        handle = Handle(value)
+        if isinstance(value, Twin):
+            self.handles.append(handle)
+        return handle
 
     def run(self, flow: Any = None, *, full: bool = False) -> Any:
         """`flow.run()` in the present cell."""
@@ -221,6 +231,127 @@ def test_a_closed_panel_is_not_held_by_its_cell(book: Notebook):
         return [ref() for ref in views._by_cell["c1"].panels] == [None]
 
     wait_until(is_let_go, 10)
+
+
+# -- the twin when its cell ends, and with it maybe the kernel
+
+DONE = "; done: start, split, work, join, stop"
+
+
+def shows_end(handle: Handle) -> bool:
+    """Whether a twin shows the end of a `Count`, and all steps that led to it."""
+    return ": completed at tick " in handle.words and handle.words.endswith(DONE)
+
+
+@contextmanager
+def busy_engine() -> Generator[threading.Event, None, None]:
+    """The engine's thread does nothing until the event is set, or the block is left."""
+    free = threading.Event()
+    engine().call(free.wait, 20)
+    try:
+        yield free
+    finally:
+        free.set()
+
+
+@pytest.mark.parametrize("stdin", [True, False])
+def test_a_twin_that_the_engine_has_not_met_yet_is_renewed_at_the_end(book: Notebook, stdin: bool):
+    """C089: the run is over, and its result there, before the engine comes to hear of the new output."""
+    book.execute(stdin=stdin)
+    run = Count().with_options(host="thread").debug(n=2)
+    run.view.screen.wait()
+    show = book.display
+
+    def end_then_show(value: Any, **more: Any) -> Handle:
+        shown = show(value, **more)
+        if isinstance(value, Twin):
+            run.cont()
+            run._runner.end.result(20)
+            on_engine(run)
+            stack.enter_context(busy_engine())
+        return shown
+
+    with ExitStack() as stack, pytest.MonkeyPatch.context() as patch:
+        patch.setattr(views, "_display", end_then_show)
+        book.runs.append(run)
+        show_at_start(run, full=False)
+        assert "paused" in book.handles[0].words
+        assert run.result(20) == 2
+        assert shows_end(book.handles[0])
+
+
+@pytest.mark.parametrize("stdin", [True, False])
+def test_a_twin_at_the_end_shows_all_that_happened(book: Notebook, stdin: bool):
+    """C089: also where the picture has not caught up with the run when its result is there."""
+    book.execute(stdin=stdin)
+    run = Count().with_options(host="thread").run(n=2)
+    book.runs.append(run)
+    run.result(20)
+    with busy_engine() as free:
+        show_at_start(run, full=False)
+        assert not shows_end(book.handles[0])
+        waiter = threading.Thread(target=run.result)
+        waiter.start()
+        free.set()
+        waiter.join(20)
+        assert shows_end(book.handles[0])
+
+
+def test_a_run_that_ends_before_its_twin_can_be_renewed_leaves_its_end(book: Notebook):
+    """Nobody awaits it, and the publisher has been round when the output of the twin comes to be."""
+    book.execute()
+    run = Count().with_options(host="thread").debug(n=2)
+    screen = run.view.screen.wait()
+    show = book.display
+
+    def show_late(value: Any, **more: Any) -> Handle:
+        shown = show(value, **more)
+        if isinstance(value, Twin):
+            wait_until(lambda: screen.layout is not None)
+            run.cont()
+            run._runner.end.result(20)
+            wait_until(lambda: on_engine(run, lambda: not screen.publisher._last and not screen.publisher._marked))
+        return shown
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(views, "_display", show_late)
+        book.runs.append(run)
+        show_at_start(run, full=False)
+    wait_until(lambda: shows_end(book.handles[0]))
+
+
+@pytest.mark.parametrize("stdin", [True, False])
+def test_an_older_twin_never_follows_a_newer_one(book: Notebook, stdin: bool, monkeypatch: pytest.MonkeyPatch):
+    """C089: the cell's thread is held up between drawing and sending, while the engine has a newer one."""
+    book.execute(stdin=stdin)
+    run = book.run()
+    run.result(20)
+    (handle,) = book.handles
+    (shown,) = run.view.screen.panels
+    wait_until(lambda: run.view.screen.layout is not None)
+    wait_until(lambda: on_engine(run, lambda: not run.view.screen.publisher._last))
+    drawn: list[str] = []
+    drawn_by_cell, sent_by_engine = threading.Event(), threading.Event()
+
+    def update(value: Twin) -> None:
+        words = f"picture {len(drawn) + 1}"
+        drawn.append(words)
+        if threading.current_thread() is cell:
+            drawn_by_cell.set()
+            sent_by_engine.wait(0.5)  # longer than the engine needs, if nothing keeps it from sending
+        handle.words = words
+        if threading.current_thread() is not cell:
+            sent_by_engine.set()
+
+    monkeypatch.setattr(handle, "update", update)
+    monkeypatch.setattr(run.view.screen, "twin_facts", lambda: (len(drawn),))
+    cell = threading.Thread(target=run.view.settle)
+    cell.start()
+    assert drawn_by_cell.wait(20)
+    run._runner.host.call(shown.publish_twin)
+    assert sent_by_engine.wait(20)
+    cell.join(20)
+    assert (drawn, handle.words) == (["picture 1", "picture 2"], "picture 2")
 
 
 # -- pictures
