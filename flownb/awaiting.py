@@ -270,6 +270,7 @@ def refuse_nobody(run: Run[Any]) -> None:
         for request in requests
         for errors in [request._runner.questions.errors]
     )
+    run._settle_view()
     raise NobodyToAnswer(
         f"Run {run.run_id!r} waits for a person and nobody can answer here: {asks}. Give answers ahead, "
         "flow.with_options(answers={Question: answer}).run(...), or call run.answer(...) in another cell "

@@ -163,14 +163,18 @@ class Run(Awaitable[R], Generic[R]):
         return shown(out, self._runner.definition) if out is not None else None
 
     def _outcome(self) -> R:
-        if self._view is not None:
-            self._view.settle()
+        self._settle_view()
         error = self._error()
         if error is not None:
             raise error.with_traceback(self._runner.trace)
         event = self.get_stop_event()
         assert event is not None
         return copied(event.result if type(event) is StopEvent else event)  # type: ignore[no-any-return]
+
+    def _settle_view(self) -> None:
+        """The cell that waits ends now: what it shows must be what is so, since the kernel may end with it."""
+        if self._view is not None:
+            self._view.settle()
 
     def _error(self) -> BaseException | None:
         runner, state = self._runner, self._runner.state

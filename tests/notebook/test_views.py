@@ -11,14 +11,15 @@ from typing import Any
 import ipywidgets
 import pytest
 
-from flownb.notebook import kernel, views
+from flownb.errors import NobodyToAnswer
+from flownb.notebook import kernel, publisher, views
 from flownb.notebook.panel import RunPanel
 from flownb.notebook.table import LAST, TickTable
 from flownb.notebook.twin import Twin
 from flownb.notebook.views import PANELS_A_CELL, PANELS_UNNAMED, show_at_start
 from flownb.runtime.host import engine
 from tests.notebook.graphs import HOSTILE
-from tests.notebook.panels import Count, Hangs, on_engine
+from tests.notebook.panels import Count, Hangs, YesNo, on_engine
 from tests.polling import wait_until
 
 
@@ -352,6 +353,18 @@ def test_an_older_twin_never_follows_a_newer_one(book: Notebook, stdin: bool, mo
     assert sent_by_engine.wait(20)
     cell.join(20)
     assert (drawn, handle.words) == (["picture 1", "picture 2"], "picture 2")
+
+
+def test_a_cell_that_fails_because_nobody_can_answer_shows_what_its_run_waits_for(
+    book: Notebook, monkeypatch: pytest.MonkeyPatch
+):
+    """R4.67: the file of a nightly job shows the question, not the first moment of the run."""
+    monkeypatch.setattr(publisher, "TWIN_PERIOD_S", 60.0)
+    book.execute(stdin=False)
+    run = book.run(YesNo().with_options(on_nobody="error"))
+    with pytest.raises(NobodyToAnswer):
+        run.result(20)
+    assert book.handles[0].words.endswith(": waiting at tick 3; waits for a person: ask; done: start")
 
 
 # -- pictures
