@@ -52,7 +52,12 @@ def preview(value: object, limit: int = 120) -> str:
 
 def preview_name(name: object) -> str:
     """A field's name as one printable line: names of undeclared fields and keys are user text too."""
-    return _cut(_printable(name), 60) if type(name) is str else preview(name, 60)
+    return one_line(name, 60) if type(name) is str else preview(name, 60)
+
+
+def one_line(text: str, limit: int) -> str:
+    """A text as one printable line of at most `limit` characters, without quotes around it."""
+    return _cut(_printable(text), limit)
 
 
 def _short(value: object, room: int, depth: int) -> str:

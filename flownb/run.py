@@ -29,7 +29,7 @@ from flownb.errors import (
     WorkflowTimeoutError,
 )
 from flownb.events import Event, StopEvent
-from flownb.moment import Moment
+from flownb.moment import NOT_KNOWN, Moment
 from flownb.reasons import Reason, is_outdated, why
 from flownb.requests import Request, Requests
 from flownb.runtime.copying import copied
@@ -250,10 +250,11 @@ class Run(Awaitable[R], Generic[R]):
         """A handle of the moment in which something is so, or in which the run is over or not driven any more."""
         runner = self._runner
         handle: Pending[Moment] = Pending(what, runner.host.loop)
+        since = runner.state.seq
         if self.is_done():
-            handle.resolve(self.now)
+            handle.resolve(self._now(since))
         else:
-            runner.until(what, is_there).on_end(lambda: handle.resolve_with(lambda: self.now))
+            runner.until(what, is_there).on_end(lambda: handle.resolve_with(lambda: self._now(since)))
         return handle
 
     # -- people
@@ -351,15 +352,16 @@ class Run(Awaitable[R], Generic[R]):
     @property
     def now(self) -> Moment:
         """The present moment."""
-        return self._moment(self._runner.state)
+        return self._now()
 
-    def _moment(self, state: RunState) -> Moment:
+    def _now(self, since: int | None = None) -> Moment:
+        return self._moment(self._runner.state, since)
+
+    def _moment(self, state: RunState, since: int | None = None) -> Moment:
         runner = self._runner
-        live = state.seq == runner.state.seq
-        before = runner.history.at(state.seq - 1) if 1 < state.seq <= len(runner.ticks) else None
         tick = runner.ticks[state.seq - 1] if 0 < state.seq <= len(runner.ticks) else None
-        inbox = (*runner.control, *runner.inbox) if live else ()
-        return Moment(state, before, tick, inbox)
+        inbox = (*runner.control, *runner.inbox) if state.seq == runner.state.seq else NOT_KNOWN
+        return Moment(state, None, tick, inbox, runner.history if tick is not None else None, since)
 
     def why(self) -> Reason:
         """Why the run does what it does, in words."""

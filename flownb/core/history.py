@@ -7,13 +7,25 @@ events, and a fold across several of these would take as long as the run did.
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
 
-from flownb.core.reduce import begin, is_first, reduce
+from flownb.core.commands import AnyCommand
+from flownb.core.reduce import advance, begin, is_first, reduce
 from flownb.core.state import RunState
 from flownb.core.ticks import EventsSent, StepFinished, Tick
 
 WORK = 256
+
+
+class Passed(NamedTuple):
+    """A tick that was reduced."""
+
+    #: None before the first tick of a journal.
+    before: RunState | None
+    tick: Any
+    after: RunState
+    commands: list[AnyCommand]
 
 
 def work_of(tick: Tick) -> int:
@@ -71,6 +83,24 @@ class History:
             if k + 1 > self._last:
                 self.note(state, tick)
         return state
+
+    def walk(self, start: int = 1, stop: int | None = None) -> Iterator[Passed]:
+        """Every tick from `start` to `stop` (included; None: the last one that there is now), each with the states
+        around it and its commands: one fold, whatever its length.
+
+        Raises:
+            IndexError: The run has no such ticks.
+        """
+        last = len(self._journal)
+        stop = last if stop is None else stop
+        if not (start >= 1 and start - 1 <= stop <= last):
+            raise IndexError(f"This run has ticks 1 to {last}, not {start} to {stop}.")
+        state = self.at(start - 1) if start > 1 else None
+        for k in range(start - 1, stop):
+            tick = self._journal[k]
+            before = state
+            state, commands = advance(before, tick)
+            yield Passed(before, tick, state, commands)
 
     def _keep(self, state: RunState) -> None:
         if state.seq > self._last:

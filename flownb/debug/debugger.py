@@ -12,10 +12,11 @@ from flownb.debug import goals, hands
 from flownb.debug.breakpoints import Breakpoints
 from flownb.debug.conditions import Condition, When
 from flownb.debug.inbox import Inbox, inbox_of
-from flownb.debug.story import Story, story
+from flownb.debug.story import story
 from flownb.debug.subjects import event_name, step_name
 from flownb.errors import WorkflowConfigurationError
 from flownb.moment import Moment
+from flownb.narration import Story
 from flownb.outside import open_gate, step_ticks
 from flownb.run import Run
 from flownb.runtime.gatekeeper import Goal, Stop, standing_still
@@ -49,8 +50,8 @@ class Debugger:
         before the first of them.
 
         Returns:
-            A handle of the moment after the n-th; if no tick came within a second, of the present one, which says
-            who is still running. The grant stays: the tick passes when it comes.
+            A handle of the moment after the n-th, whose `.admitted` tells what they did; if no tick came within a
+            second, of the present one, which says who is still running. The grant stays: the tick passes when it comes.
 
         Raises:
             ValueError: `n` is below 1.
@@ -61,13 +62,14 @@ class Debugger:
         handle: Pending[Moment] = Pending("the next tick", runner.host.loop)
 
         def grant() -> None:
+            since = runner.state.seq
             if runner.end.done() or runner.suspended:
-                handle.resolve(self._run.now)
+                handle.resolve(self._run._now(since))
                 return
             for tick in step_ticks(runner, n):
                 runner.put(tick)
-            self._resolve_when(handle, lambda: not runner.control and runner.state.budget == 0)
-            runner.host.later(STEP_WAIT_S, handle.resolve_with, lambda: self._run.now)
+            self._resolve_when(handle, since, lambda: not runner.control and runner.state.budget == 0)
+            runner.host.later(STEP_WAIT_S, handle.resolve_with, lambda: self._run._now(since))
 
         runner.host.call(grant)
         return handle
@@ -123,9 +125,9 @@ class Debugger:
             request: A question to a person was opened.
 
         Returns:
-            A handle of the moment where it stopped. If the gate is closed before by something else (a breakpoint, a
-            person), it stops there and the goal is given up; if the run ends or waits for somebody, the handle tells
-            that moment, and the goal stays.
+            A handle of the moment where it stopped, whose `.admitted` tells what passed on the way. If the gate is
+            closed before by something else (a breakpoint, a person), it stops there and the goal is given up; if the
+            run ends or waits for somebody, the handle tells that moment, and the goal stays.
 
         Raises:
             WorkflowConfigurationError: None or several of them were given.
@@ -167,6 +169,7 @@ class Debugger:
         """Open the gate, and that of a parent, until a goal is reached; the handle may outlive the run, if somebody
         else tells it then."""
         runner = self._runner
+        since = runner.state.seq
         failed: list[Exception] = []
 
         def guarded(before: RunState, at: AnyTick, after: RunState, commands: list[c.AnyCommand]) -> bool:
@@ -180,7 +183,7 @@ class Debugger:
             if failed:
                 handle.reject(failed[0])
             elif not (is_ended(runner.state) and outlives_run()):
-                handle.resolve(self._run.now)
+                handle.resolve(self._run._now(since))
 
         goal: Goal = guarded, told
 
@@ -192,20 +195,28 @@ class Debugger:
             return True
 
         def go() -> None:
+            nonlocal since
+            since = runner.state.seq
             if runner.end.done() or runner.suspended:
-                handle.resolve(self._run.now)
+                handle.resolve(self._run._now(since))
                 return
             runner.stops.append(goal)
             if parent is not None:
                 open_gate(parent)
             self._run.cont()
-            self._resolve_when(handle, is_stopped, outlives_run)()  # it may wait for somebody, or for its parent's gate
+            self._resolve_when(
+                handle, since, is_stopped, outlives_run
+            )()  # it may wait for somebody, or for its parent's gate
 
         runner.host.call(go)
         return handle
 
     def _resolve_when(
-        self, handle: Pending[Moment], is_there: Callable[[], bool], outlives_run: Callable[[], bool] = lambda: False
+        self,
+        handle: Pending[Moment],
+        since: int,
+        is_there: Callable[[], bool],
+        outlives_run: Callable[[], bool] = lambda: False,
     ) -> Callable[[], None]:
         """Tell the handle after the turn after which something is so, or the run over; what looks is returned."""
         runner = self._runner
@@ -215,7 +226,7 @@ class Debugger:
             if handle.done() or is_over or is_there():
                 runner.listeners.remove(look)
                 if not (is_over and outlives_run()):
-                    handle.resolve_with(lambda: self._run.now)
+                    handle.resolve_with(lambda: self._run._now(since))
 
         runner.listeners.append(look)
         return look

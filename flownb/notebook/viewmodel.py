@@ -18,11 +18,11 @@ from flownb.core.changes import differing
 from flownb.core.graph import Edge, Graph, graph_of, short, undeclared
 from flownb.core.outstanding import describe
 from flownb.core.spec import Spec
-from flownb.core.state import Delivery, RunState, StepState, is_ended, shown_status
+from flownb.core.state import RunState, StepState, is_ended, shown_status
+from flownb.core.urgency import STATES, is_retrying, urgent
 from flownb.core.values import Out
 
-#: The states of a node, everywhere; ticks carry the index. `common.mjs` has the same list, held by a test.
-STATES = ("idle", "queued", "running", "person", "waiting", "done", "failed", "retrying", "skipped")
+#: Ticks carry the index of a state. `common.mjs` has the same list, held by a test.
 _INDEX = {name: i for i, name in enumerate(STATES)}
 
 Bar = list[int] | None
@@ -97,13 +97,13 @@ class Projection:
         if before is None:
             found.update(range(len(after.steps)))
             for i, step in enumerate(after.steps):
-                self._retrying[i] = sum(_is_retrying(d) for d in step.waiting.values())
+                self._retrying[i] = sum(is_retrying(d) for d in step.waiting.values())
         else:
             for i, (old, new) in enumerate(zip(before.steps, after.steps, strict=True)):
                 if old is not new:
                     found.add(i)
                     for _, was, now in differing(old.waiting, new.waiting):
-                        self._retrying[i] += _is_retrying(now) - _is_retrying(was)
+                        self._retrying[i] += is_retrying(now) - is_retrying(was)
             if before.joins is not after.joins:
                 found.update(self._gatherers)
         steps = after.spec.steps
@@ -185,10 +185,6 @@ def _answered(
     return request.step + 1, () if out is None else (out,)
 
 
-def _is_retrying(d: Delivery | None) -> bool:
-    return d is not None and d.tries is not None and d.tries.timer > 0
-
-
 def step_node(state: RunState, i: int, asks: int, is_fan: bool, retrying: int = 0) -> Node:
     """The shown state of one step: the most urgent of its deliveries.
 
@@ -200,67 +196,12 @@ def step_node(state: RunState, i: int, asks: int, is_fan: bool, retrying: int = 
         retrying: Its deliveries that are tried again later.
     """
     step = state.steps[i]
-    name, sub = _urgent(state, i, step, asks, retrying)
+    name, sub = urgent(state, i, asks, retrying)
     return [name, sub, _bar(step) if is_fan and name != "idle" else None]
-
-
-def _urgent(state: RunState, i: int, step: StepState, asks: int, retrying: int) -> tuple[str, str]:
-    running, waiting = len(step.active), len(step.waiting)
-    queued, total = len(step.queue), step.done + step.failed
-    everything = total + running + waiting + queued
-    if step.failed:
-        return "failed", short_error(state, i)
-    if is_ended(state) and any(a.step == i for a in state.abandoned):
-        return "skipped", "cut off"
-    if asks:
-        return "person", f"{asks} questions" if asks > 1 else "asks you"
-    if retrying:
-        return "retrying", f"{retrying} of {everything} again" if everything > 1 else "tries again"
-    if running:
-        return "running", f"{step.done} of {everything}" if everything > 1 else ""
-    if waiting:
-        return "waiting", f"{step.done} of {everything}" if everything > 1 else _waits(step)
-    gathered = _gathered(state, i)
-    if gathered:
-        return "waiting", gathered
-    if queued:
-        return "queued", f"{queued} queued"
-    if step.done:
-        return "done", f"done ×{step.done}" if step.done > 1 else "done"
-    return "idle", ""
-
-
-#: What a single waiting delivery does.
-_WAITS = {"sleep": "sleeps", "event": "waits", "child": "runs a child", "ask": "asks"}
-
-
-def _waits(step: StepState) -> str:
-    d = next(step.waiting.values())
-    if d.held:
-        return "held back"
-    wait = next(d.waits.values(), None)
-    return _WAITS[wait.kind] if wait is not None else "goes on soon"
-
-
-def _gathered(state: RunState, i: int) -> str:
-    """ "3 of 8" for a gathering step whose fan-out is open (of several open ones, the oldest)."""
-    if not state.spec.steps[i].gathers or not len(state.joins):
-        return ""
-    join = next(state.joins.values())
-    target = next((target for target in join.targets if target.step == i), None)
-    return f"{target.n} of {join.size}" if target is not None else ""
 
 
 def _bar(step: StepState) -> Bar:
     return [step.done, len(step.active) + len(step.waiting), len(step.queue), step.failed]
-
-
-def short_error(state: RunState, i: int) -> str:
-    """Name of the exception that a step failed with; of failures that others took, how many."""
-    if state.failure is not None and state.failed_step == i:
-        return short(state.failure.type)
-    failed = state.steps[i].failed
-    return f"{failed} failed" if failed > 1 else "failed"
 
 
 Caption = tuple[str, str, str, str]

@@ -265,7 +265,7 @@ def test_a_moment_shows_queued_running_and_waiting():
         assert moment.queued == {"work": ["Row", "Row"]}
         assert moment.running == {"work": ["Row"]}
         assert moment.waiting == {"ask": ["Begin: asks Approve"]}
-        assert repr(moment) == f"<Moment {moment.seq}: {type(moment.tick).__name__}; running, running work 1>"
+        assert repr(moment) == f"<Moment {moment.seq}: {moment.told}; running, running work 1>"
         for word in (
             "Running: work (Row).",
             "Queued: work (Row, Row).",

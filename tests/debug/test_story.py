@@ -30,7 +30,9 @@ def test_the_story_of_a_step_is_its_ticks_and_what_starts_it():
     ]
     assert run.debug.story(Count.work) == story
     assert all(isinstance(c, StartStep) and c.delivery.step == 1 for c in story[0].commands)
-    assert repr(story).splitlines()[0].strip() == "2  StepFinished of split -> StartStep, StartStep"
+    assert repr(story).splitlines()[0].strip() == (
+        "2  split finished with a list of 2, Item(no=0) and Item(no=1): work gets 2 and starts them; join has 0 of 2"
+    )
 
 
 def test_the_story_of_an_event_is_where_it_was_sent_and_the_deliveries_of_it():

@@ -1,0 +1,78 @@
+"""How events, failures, people and spans of time are named in a sentence: a few in full, the rest counted."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from flownb.core.graph import short
+from flownb.core.state import Request, RunState
+from flownb.core.values import Failure, Out
+from flownb.preview import one_line, preview
+from flownb.store.marks import UnknownEvent
+
+#: So many of several are named.
+NAMED = 3
+#: Characters of one event, and of each of several.
+ROOM, ROOM_OF_MANY = 80, 40
+
+
+def named(out: Out, room: int = ROOM) -> str:
+    """An event with its fields, shortened: `Scored(score=0.9)`. What the engine made itself is named by its type."""
+    kind, value = short(out.key), out.value
+    if value is None or out.role in ("failure", "closed", "engine"):
+        return kind
+    if isinstance(value, UnknownEvent):
+        value = value.plain()
+    shown = preview(value, room)
+    if out.role == "value" or shown.startswith(f"{kind}("):
+        return shown
+    return one_line(f"{kind}({shown})", room)
+
+
+def listed(outs: Sequence[Out]) -> str:
+    """Several events: the first of them, and how many more there are."""
+    if len(outs) == 1:
+        return named(outs[0])
+    shown = [named(out, ROOM_OF_MANY) for out in outs[:NAMED]]
+    more = len(outs) - len(shown)
+    if more:
+        return f"{', '.join(shown)} and {more:,} more"
+    return " and ".join(filter(None, (", ".join(shown[:-1]), *shown[-1:])))
+
+
+def failure_words(failure: Failure) -> str:
+    """`ValueError('no such file')`."""
+    message = preview(failure.message.partition("\n")[0], ROOM) if failure.message else ""
+    return f"{short(failure.type)}({message})"
+
+
+def question_words(state: RunState | None, number: int) -> str:
+    """A question with who asks it: `review's question Approve(no=1)`."""
+    request = state.requests.get(number) if state is not None else None
+    if state is None or request is None:
+        return f"question {number}"
+    return f"{asker_of(state, request)}'s question {named(request.question)}"
+
+
+def asker_of(state: RunState, request: Request) -> str:
+    """The name of the step that asks."""
+    return state.spec.steps[request.step].name if request.step >= 0 else "the outside"
+
+
+def person(by: str, otherwise: str = "a person") -> str:
+    """Who did it."""
+    return one_line(by, 40) or otherwise
+
+
+def span(seconds: float) -> str:
+    """A span of time as people say it: "2 s", "5 min", "3 h"."""
+    seconds = max(0.0, seconds)
+    if seconds < 120:
+        return f"{seconds:.3g} s"
+    return f"{seconds / 60:.0f} min" if seconds < 7200 else f"{seconds / 3600:.3g} h"
+
+
+def some(words: Sequence[str], limit: int = NAMED, between: str = ", ") -> str:
+    """The first of many words, and how many more there are."""
+    more = len(words) - limit
+    return between.join(words[:limit]) + (f" and {more:,} more" if more > 0 else "")
