@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import islice
 
 from flownb.core.graph import short
 from flownb.core.state import Request, RunState
 from flownb.core.values import Failure, Out
-from flownb.preview import one_line, preview
+from flownb.preview import one_line, preview, preview_name
 from flownb.store.marks import UnknownEvent
 
 #: So many of several are named.
@@ -22,11 +23,19 @@ def named(out: Out, room: int = ROOM) -> str:
     if value is None or out.role in ("failure", "closed", "engine"):
         return kind
     if isinstance(value, UnknownEvent):
-        value = value.plain()
+        return _unknown(kind, value.plain(), room)
     shown = preview(value, room)
     if out.role == "value" or shown.startswith(f"{kind}("):
         return shown
     return one_line(f"{kind}({shown})", room)
+
+
+def _unknown(kind: str, fields: object, room: int) -> str:
+    """An event whose class this process does not know, as if it knew it."""
+    if not isinstance(fields, dict):
+        return one_line(f"{kind}({preview(fields, room)})", room)
+    said = [f"{preview_name(name)}={preview(value, room)}" for name, value in islice(fields.items(), room)]
+    return one_line(f"{kind}({', '.join(said)})", room)
 
 
 def listed(outs: Sequence[Out]) -> str:

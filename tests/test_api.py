@@ -102,8 +102,8 @@ MEMBERS = [
         cancel suspend hold_open cancel_run stream_events stream send_event ctx adopt children logs why snapshot debug
         view""",
     ),
-    (Moment, "seq tick state queued running waiting requests inbox paused_by diff"),
-    (Debugger, "step over out run_to breakpoints ticks at diff story inbox fork retry"),
+    (Moment, "seq tick state queued running waiting requests inbox paused_by diff steps told admitted causes effects"),
+    (Debugger, "step over out run_to breakpoints ticks at diff story probe inbox fork retry"),
     (Store, "runs history"),
 ]
 

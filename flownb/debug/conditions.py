@@ -11,11 +11,13 @@ from typing import Any
 from flownb.core.state import RunState
 from flownb.core.ticks import AnyTick
 from flownb.core.values import Out
+from flownb.definition import Definition
 from flownb.errors import WorkflowConfigurationError
 from flownb.moment import Moment
 from flownb.runtime.results import shown
 from flownb.runtime.runner import Runner
 from flownb.state import DictState
+from flownb.store.marks import UnknownEvent
 
 When = Callable[[Moment], Any] | str
 
@@ -27,12 +29,13 @@ class Condition:
 
     Args:
         given: The function or the expression.
+        word: What it was given as, for the errors.
 
     Raises:
         WorkflowConfigurationError: It is neither, or no expression.
     """
 
-    def __init__(self, given: When) -> None:
+    def __init__(self, given: When, word: str = "when") -> None:
         self.text = given if isinstance(given, str) else str(getattr(given, "__name__", given))
         self._call: Callable[[Moment], Any] | None = None
         self._code: CodeType | None = None
@@ -41,18 +44,18 @@ class Condition:
         self.needs_event = False
         if isinstance(given, str):
             try:
-                tree = ast.parse(given.strip(), "<when>", "eval")
-                self._code = compile(tree, "<when>", "eval")
+                tree = ast.parse(given.strip(), f"<{word}>", "eval")
+                self._code = compile(tree, f"<{word}>", "eval")
             except (SyntaxError, ValueError) as error:
                 raise WorkflowConfigurationError(
-                    f"when={given!r} is no expression: {error}. It sees event, state and tick: when='event.no > 3'."
+                    f"{word}={given!r} is no expression: {error}. It sees event, state and tick: {word}='event.no > 3'."
                 ) from None
             self.needs_event = any(isinstance(node, ast.Name) and node.id == "event" for node in ast.walk(tree))
             self._names = _names_of_the_caller()
         elif callable(given):
             self._call = given
         else:
-            raise WorkflowConfigurationError(f"when takes a function of a Moment or an expression, not {given!r}.")
+            raise WorkflowConfigurationError(f"{word} takes a function of a Moment or an expression, not {given!r}.")
 
     def holds(self, runner: Runner, state: RunState, before: RunState | None, tick: AnyTick, out: Out | None) -> bool:
         """Whether it is met; raises what it raises.
@@ -64,16 +67,38 @@ class Condition:
             tick: The tick that is looked at.
             out: The event that is looked at, if any.
         """
+        moment = Moment(state, before, tick, (*runner.control, *runner.inbox)) if self._call is not None else None
+        return bool(self.value(runner.definition, moment, state, tick, out))
+
+    def value(
+        self, definition: Definition, moment: Moment | None, state: RunState, tick: AnyTick, out: Out | None
+    ) -> Any:
+        """What it says; raises what it raises.
+
+        Args:
+            definition: Of the run: an event is shown as the newest class of its name.
+            moment: What a function is given; an expression needs none.
+            state: What an expression sees.
+            tick: The tick that is looked at.
+            out: The event that is looked at, if any.
+        """
         if self._call is not None:
-            return bool(self._call(Moment(state, before, tick, (*runner.control, *runner.inbox))))
+            assert moment is not None
+            return self._call(moment)
         assert self._code is not None
         outer, inner = self._names
         seen = {
-            "event": shown(out, runner.definition) if out is not None else None,
+            "event": _readable(shown(out, definition)) if out is not None else None,
             "state": DictState({name: held.value for name, held in state.user.items()}),
             "tick": tick,
         }
-        return bool(eval(self._code, {**outer, **inner, **seen}))
+        return eval(self._code, {**outer, **inner, **seen})
+
+
+def _readable(event: Any) -> Any:
+    """An event whose class this process does not know is read by the names of its fields all the same."""
+    fields = event.plain() if isinstance(event, UnknownEvent) else None
+    return DictState(fields) if isinstance(fields, dict) else event
 
 
 def _names_of_the_caller() -> tuple[Mapping[str, Any], Mapping[str, Any]]:

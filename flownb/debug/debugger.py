@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from flownb.core import commands as c
 from flownb.core.state import RunState, is_ended
@@ -22,6 +22,9 @@ from flownb.run import Run
 from flownb.runtime.gatekeeper import Goal, Stop, standing_still
 from flownb.runtime.pending import Pending
 from flownb.runtime.runner import Runner
+
+if TYPE_CHECKING:
+    from flownb.debug.probe import Probe
 
 #: A step whose next tick has not arrived yet waits so long for it, then tells who is still running.
 STEP_WAIT_S = 1.0
@@ -341,6 +344,27 @@ class Debugger:
         """
         return story(self._runner, of)
 
+    def probe(self, of: When, start: int = 1, stop: int | None = None) -> Probe:
+        """A value over every past tick, as a table: `run.debug.probe("len(state.docs)")`.
+
+        Args:
+            of: An expression over `event`, `state` and `tick` in the names of the caller, as `when=` takes; the state
+                is the one after the tick. One that speaks of the event is asked for each event that a tick brings, and
+                has no row where there is none. Or a function of the `Moment`.
+            start: The first tick.
+            stop: The last tick; None: the last one that there is now.
+
+        Returns:
+            Its rows `(seq, value, error)`: what it raises at a tick stands there, and is not raised.
+
+        Raises:
+            WorkflowConfigurationError: It is neither.
+            IndexError: The run has no such ticks.
+        """
+        from flownb.debug.probe import probe  # few runs are probed
+
+        return probe(self._runner, Condition(of, "probe"), start, stop)
+
     # -- other runs of the same past
 
     def fork(self, at: int | None = None, *, event: Any = None, state: Any = None) -> Run[Any]:
@@ -367,4 +391,6 @@ class Debugger:
         return retry(self._run, step, event)
 
     def __repr__(self) -> str:
-        return f"<Debugger of {self._run!r}: step, over, out, run_to, breakpoints, at, diff, story, ticks, inbox>"
+        return (
+            f"<Debugger of {self._run!r}: step, over, out, run_to, breakpoints, at, diff, story, probe, ticks, inbox>"
+        )
