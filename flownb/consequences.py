@@ -70,6 +70,9 @@ def _nobody(
     before: RunState | None, tick: t.AnyTick, after: RunState, commands: Iterable[c.AnyCommand]
 ) -> Iterator[str]:
     said = [command for command in commands if type(command) is c.Publish and command.what == "unhandled"]
+    if any("dropped_by" in command.info for command in said):
+        yield "it goes nowhere"
+        return
     lost = [short(each.out.key) for each in said if each.out is not None]
     if lost:
         yield f"nobody takes {some(lost)}, so {'it is' if len(lost) == 1 else 'they are'} unhandled"

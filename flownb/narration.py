@@ -28,6 +28,7 @@ from flownb.wording import (
     NAMED,
     ROOM_OF_MANY,
     failure_words,
+    hand_words,
     listed,
     named,
     person,
@@ -53,12 +54,19 @@ def told(before: RunState | None, tick: t.AnyTick, after: RunState, commands: Se
         commands: What the reducer gave with that.
     """
     what = WORDS[type(tick)](before, tick, after)
+    if tick.hand is not None:
+        what = f"{what}, {hand_words(tick.hand)}{_instead_of(tick.hand)}"
     if before is not None and after.counts.ignored > before.counts.ignored:
         is_of_a_step = hasattr(tick, "delivery") and hasattr(tick, "start")
         said = "too late: that start of it is over" if is_of_a_step else "which changes nothing"
         return one_line(f"{what}, {said}", LENGTH)
     follows = "; ".join(consequences(before, tick, after, commands, _carried(tick)))
     return one_line(f"{what}: {follows}" if follows else what, LENGTH)
+
+
+def _instead_of(hand: t.Hand) -> str:
+    """What was edited."""
+    return f" (it was {listed(hand.original)})" if hand.original and not hand.is_dropped else ""
 
 
 def _carried(tick: t.AnyTick) -> int:
@@ -106,7 +114,8 @@ def _failed(before: RunState | None, tick: t.StepFailed, after: RunState) -> str
 
 
 def _sent(before: RunState | None, tick: t.EventsSent, after: RunState) -> str:
-    return f"{tick.step} sent {listed(tick.outs)}{f' to {tick.target}' if tick.target else ''}"
+    outs = tick.hand.original if tick.hand is not None and tick.hand.is_dropped else tick.outs
+    return f"{tick.step} sent {listed(outs)}{f' to {tick.target}' if tick.target else ''}"
 
 
 def _wrote(before: RunState | None, tick: t.StateWritten, after: RunState) -> str:
@@ -325,6 +334,10 @@ WORDS: dict[type[t.Tick], Words] = {
     t.GateOpened: _opened,
     t.StepsGranted: _granted,
     t.BreakpointHit: _hit,
+    t.EventEdited: lambda before, tick, after: (
+        f"{person(tick.by)} puts {listed(tick.outs)} in the place of {listed(tick.original)} before {tick.step}"
+    ),
+    t.EventDropped: lambda before, tick, after: f"{person(tick.by)} drops {listed(tick.original)} before {tick.step}",
     t.HoldChanged: _held_open,
     t.DefinitionAdopted: lambda before, tick, after: "the run takes the newest definitions of its steps",
     t.CancelRequested: _cancel,

@@ -7,6 +7,7 @@ from itertools import islice
 
 from flownb.core.graph import short
 from flownb.core.state import Request, RunState
+from flownb.core.ticks import Hand
 from flownb.core.values import Failure, Out
 from flownb.preview import one_line, preview, preview_name
 from flownb.store.marks import UnknownEvent
@@ -71,6 +72,14 @@ def asker_of(state: RunState, request: Request) -> str:
 def person(by: str, otherwise: str = "a person") -> str:
     """Who did it."""
     return one_line(by, 40) or otherwise
+
+
+def hand_words(hand: Hand) -> str:
+    """What somebody did to a tick before it was admitted, and who: "edited by ann"."""
+    did = "dropped" if hand.is_dropped else "edited" if hand.original else ""
+    did = did or (f"fired {span(hand.early_s)} early" if hand.early_s else "")
+    did = " and ".join(filter(None, (did, f"admitted ahead of {hand.ahead:,}" if hand.ahead else "")))
+    return f"{did or 'admitted'} by {person(hand.by)}"
 
 
 def span(seconds: float) -> str:

@@ -265,6 +265,14 @@ LIFE: list[tuple[t.AnyTick, str]] = [
         "breakpoint 3 (before step work) pauses the run, since its condition failed with NameError: x",
     ),
     (
+        t.EventEdited(101.0, "work", 9, (out("Item", 2),), (out("Item", 1),), "ann"),
+        "ann puts Item(2) in the place of Item(1) before work, which changes nothing",
+    ),
+    (
+        t.EventDropped(101.0, "work", 9, (out("Item", 1),)),
+        "a person drops Item(1) before work, which changes nothing",
+    ),
+    (
         t.HoldChanged(101.0, 1, "the robot answers"),
         "the run is held open, since something outside will still send (the robot answers)",
     ),
@@ -460,3 +468,28 @@ def test_every_tick_of_a_random_run_is_told(seed: int):
         assert said == told(before, tick, *advance(before, tick))
         assert said and said.isprintable() and len(said) <= LENGTH
     assert run.state.status == "completed"
+
+
+# A person's hand in it.
+
+
+def test_what_a_person_made_of_a_tick_is_told_with_it():
+    """R5.29 to R5.31, R5.73: what it was, and who it was."""
+    play = Play(FAN)
+    play.finish("load", row(1), row(2), row(3), fan=True)
+    edited = t.Hand("ann", (row(7),), ahead=2)
+    assert play.says("score", t.StepFinished, outs=(out("Done", 1),), hand=edited) == (
+        "score finished with Done(1), edited and admitted ahead of 2 by ann (it was Row(no=7)): "
+        "score starts the next, Row(no=3); sum has 1 of 3"
+    )
+    dropped = t.Hand(by="", original=(out("Done", 2),), is_dropped=True)
+    assert play.says("score", t.EventsSent, outs=(), hand=dropped) == (
+        "score sent Done(2), dropped by a person: it goes nowhere"
+    )
+    assert play.feed(t.EventDropped(101.0, "score", 3, (row(2),), "ann")).startswith(
+        "ann drops Row(no=2) before score: it goes nowhere"
+    )
+    play = Play()
+    play.says("work", t.WaitOpened, mark=1, wait=t.Sleep(160.0))
+    fired = play.feed(t.TimerFired(101.0, 1, hand=t.Hand("ann", early_s=59.0)))
+    assert fired == "work has slept, fired 59 s early by ann: work goes on"

@@ -9,12 +9,12 @@ from typing import Any, Literal
 from msgspec import Struct
 
 from flownb.core.graph import short
-from flownb.core.outstanding import describe
-from flownb.core.reduce import reduce
+from flownb.core.reduce import advance
 from flownb.core.state import Delivery, RunState, Timer, is_ended
 from flownb.core.ticks import AnyTick
-from flownb.debug.subjects import outs_of, started
+from flownb.debug.subjects import outs_of
 from flownb.moment import failure_of, waits_of
+from flownb.narration import told
 from flownb.runtime.runner import Runner
 
 #: So many of each kind are named in a repr; the rest is counted.
@@ -148,11 +148,9 @@ def _of_whom(state: RunState, timer: Timer) -> str:
 def _trial(state: RunState, ticks: Iterable[AnyTick]) -> Iterator[str]:
     """What each tick would do: the reducer is pure, so that can be known before it has happened."""
     for tick in ticks:
-        step = getattr(tick, "step", None)
-        name = f"{type(tick).__name__} of {step}" if step else type(tick).__name__
         if is_ended(state):
-            yield f"{name}: comes too late, the run is over by then"
+            yield f"{type(tick).__name__} comes too late: the run is over by then"
             continue
-        state, commands = reduce(state, tick)
-        starts = [f"{state.spec.steps[d.step].name} ({describe(d.out)})" for d in islice(started(commands), _NAMED)]
-        yield f"{name}: starts {', '.join(starts)}" if starts else name
+        after, commands = advance(state if state.seq else None, tick)
+        yield told(state if state.seq else None, tick, after, commands)
+        state = after

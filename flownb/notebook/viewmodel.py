@@ -21,6 +21,7 @@ from flownb.core.spec import Spec
 from flownb.core.state import RunState, StepState, is_ended, shown_status
 from flownb.core.urgency import STATES, is_retrying, urgent
 from flownb.core.values import Out
+from flownb.wording import hand_words
 
 #: Ticks carry the index of a state. `common.mjs` has the same list, held by a test.
 _INDEX = {name: i for i, name in enumerate(STATES)}
@@ -210,14 +211,7 @@ Caption = tuple[str, str, str, str]
 def caption(tick: t.Tick, before: RunState | None) -> Caption:
     """Words for a tick's row: kind, step, event, keys of the state that it wrote."""
     kind, step, event, keys = _caption(tick, before)
-    return kind, step, f"{event}{_by_hand(tick.hand)}" if tick.hand is not None else event, keys
-
-
-def _by_hand(hand: t.Hand) -> str:
-    """What somebody did to a tick, and who."""
-    did = "dropped" if hand.is_dropped else "edited" if hand.original else "fired early" if hand.early_s else ""
-    did = " and ".join(filter(None, (did, f"admitted ahead of {hand.ahead}" if hand.ahead else "")))
-    return f" ({did or 'admitted'}{f' by {hand.by}' if hand.by else ''})"
+    return kind, step, f"{event} ({hand_words(tick.hand)})" if tick.hand is not None else event, keys
 
 
 def _caption(tick: t.Tick, before: RunState | None) -> Caption:

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from flownb import Context, Event, StartEvent, StopEvent, Workflow, step
+from flownb.core.gate import is_control
 from flownb.core.reduce import fold
 from flownb.core.ticks import (
     EventArrived,
@@ -31,8 +32,8 @@ def _ann(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def waits(run: Any, n: int = 1) -> Any:
-    """The run, paused, with so many ticks before its gate."""
-    wait_until(lambda: len(run.debug.inbox) == n)
+    """The run, paused, with so many work ticks before its gate."""
+    wait_until(lambda: sum(not is_control(tick) for tick in run.debug.inbox) == len(run.debug.inbox) == n)
     return run
 
 
@@ -465,7 +466,10 @@ def test_the_inbox_says_what_comes_next_and_who_waits_for_what():
     """R5.28: and what each tick would do, tried out and not done."""
     run = split(2)
     inbox = run.debug.inbox
-    assert inbox.does == ("StepFinished of work", "StepFinished of work: starts join (2 × Done)")
+    assert inbox.does == (
+        "work finished with Done(no=0): join has 1 of 2",
+        "work finished with Done(no=1): join gets all that came, 2 events, and starts",
+    )
     text = repr(inbox)
     assert f"<Inbox of {run.run_id}: 2 ticks, the gate is closed (person)" in text
     assert "work running: Item" in text

@@ -375,7 +375,7 @@ CAPTIONS: list[tuple[type[t.Tick], Callable[[], Play], tuple[str, str, str, str]
             (t.Hand("ann", (out("Item"),)), "edited by ann"),
             (t.Hand("ann", (out("Item"),), is_dropped=True), "dropped by ann"),
             (t.Hand("ann", (out("Item"),), ahead=2), "edited and admitted ahead of 2 by ann"),
-            (t.Hand(early_s=3.0), "fired early"),
+            (t.Hand(early_s=3.0), "fired 3 s early by a person"),
         )
     ),
     (
