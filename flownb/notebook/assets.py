@@ -18,6 +18,7 @@ _STATIC = Path(__file__).parent / "static"
 #: In the order in which they are pasted: each only uses those before it.
 MODULES = (
     "common.mjs",
+    "play.mjs",
     "captions.mjs",
     "history.mjs",
     "feed.mjs",
