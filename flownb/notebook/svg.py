@@ -28,14 +28,14 @@ from flownb.notebook.shapes import (
     xml,
 )
 
-__all__ = ["GLYPHS", "STATES", "TWIN_BYTES", "live_svg", "twin_svg"]
+__all__ = ["GLYPHS", "LOOK", "STATES", "TWIN_BYTES", "card", "glyph_at", "live_svg", "twin_svg"]
 
 #: A twin's SVG is at most this long; as base64 in an `<img>`, with its table, the twin then stays below 30 KB.
 TWIN_BYTES = 20_000
 _TWIN_NODES = 30
 
 #: Fill, stroke, stroke width, dashes; the same values as the light theme of the style sheet.
-_TWIN_LOOK = {
+LOOK = {
     "idle": ("#F4F4F4", "#6B6B6B", 1.0, "1 3"),
     "queued": ("#EAF4FB", "#0072B2", 1.25, "4 3"),
     "running": ("#D6EAF8", "#0072B2", 2.5, ""),
@@ -170,7 +170,7 @@ def _more(left_out: Counter[str]) -> str:
     return f"and {total:,} more: " + ", ".join(f"{n:,} {word}" for word, n in left_out.most_common())
 
 
-def _card(width: float, height: float, body: Sequence[str], *, margin: int = 12) -> str:
+def card(width: float, height: float, body: Sequence[str], *, margin: int = 12) -> str:
     w, h = num(width + 2 * margin), num(height + 2 * margin)
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="{-margin} {-margin} {w} {h}" width="{w}" height="{h}" '
@@ -212,21 +212,23 @@ def _twin(graph: Graph, layout: Layout, nodes: Sequence[State], edges: Sequence[
         height += 26
         width = max(width, len(note) * 7.0)
         out.append(f'<text x="0" y="{num(height - 6)}" fill="#57606a">{xml(note)}</text>')
-    return _card(width, height, out)
+    return card(width, height, out)
 
 
-def _glyph(state: str, x: float, y: float) -> str:
-    colour = _TWIN_LOOK[state][1]
+def glyph_at(state: str, x: float, y: float, size: float = 1.0) -> str:
+    """The glyph of a state round a point; 12 px wide at size 1."""
+    colour = LOOK[state][1]
     stroked, filled = GLYPHS[state]
     marks = (f'<path d="{stroked}" fill="none" stroke="{colour}" stroke-width="1.7"/>' if stroked else "") + (
         f'<path d="{filled}" fill="{colour}"/>' if filled else ""
     )
-    return f'<g transform="translate({num(x)} {num(y)})">{marks}</g>'
+    scale = f" scale({size:g})" if size != 1 else ""
+    return f'<g transform="translate({num(x)} {num(y)}){scale}">{marks}</g>'
 
 
 def _twin_node(node: Node, box: Box, state: State) -> str:
     name, sub, bar = str(state[0]), str(state[1]) or node.runs, state[2] if len(state) > 2 else None
-    fill, stroke, width, dash = _TWIN_LOOK[name]
+    fill, stroke, width, dash = LOOK[name]
     front = front_of(node, box)
     out: list[str] = []
     if node.shape == "fan":
@@ -240,7 +242,7 @@ def _twin_node(node: Node, box: Box, state: State) -> str:
     stadium = node.shape in ("start", "stop")
     two = bool(sub) and not stadium
     struck = ' text-decoration="line-through"' if name == "skipped" else ""
-    out.append(_glyph(name, glyph_x, y))
+    out.append(glyph_at(name, glyph_x, y))
     out.append(
         f'<text x="{num(text_x)}" y="{num(y - 2 if two else y + 4.5)}" font-weight="600"{struck}>'
         f"{xml(shorten(node.label))}</text>"
@@ -278,7 +280,7 @@ def _twin_list(graph: Graph, nodes: Sequence[State]) -> str:
         state, sub = str(nodes[i][0]), str(nodes[i][1])
         words = shorten(sub, 30) or WORDS[state]
         out.append(
-            f'{_glyph(state, 8, row * 22 + 11)}<text x="24" y="{row * 22 + 15}" font-weight="600">'
+            f'{glyph_at(state, 8, row * 22 + 11)}<text x="24" y="{row * 22 + 15}" font-weight="600">'
             f"{xml(shorten(graph.nodes[i].label))}</text>"
             f'<text x="220" y="{row * 22 + 15}" fill="#4a4a4a">{xml(words)}</text>'
         )
@@ -286,4 +288,4 @@ def _twin_list(graph: Graph, nodes: Sequence[State]) -> str:
     if more := _more(Counter(WORDS[str(nodes[i][0])] for i in order[24:])):
         out.append(f'<text x="0" y="{rows * 22 + 18}" fill="#57606a">{xml(more)}</text>')
         rows += 1
-    return _card(420, max(rows, 1) * 22 + 4, out)
+    return card(420, max(rows, 1) * 22 + 4, out)

@@ -18,6 +18,8 @@ from flownb.notebook.screen import Screen
 from flownb.notebook.still import Still
 from flownb.notebook.svg import twin_svg
 from flownb.notebook.table import TickTable
+from flownb.notebook.timeline import timeline
+from flownb.notebook.timeline_svg import timeline_svg
 from flownb.run import Run
 
 _display: Any = ipython.display
@@ -145,6 +147,14 @@ class RunViews:
     def stepper(self) -> None:
         """Show the panel open, with its buttons for stepping."""
         self(full=True)
+
+    def timeline(self) -> Picture:
+        """What ran when, as a static picture: a lane for each step, with attempts, waits, questions, failures."""
+        run, runner = self._run, self._run._runner
+        now = 0.0 if run.is_done() or runner.suspended else runner.clock.now()
+        # A run that has only just begun has no tick yet, but knows its first one.
+        shown = timeline(tuple(runner.ticks) or (runner.first,), now=now, status=run.status)
+        return Picture(timeline_svg(shown), shown.words())
 
     def ticks(self) -> TickTable:
         """The ticks so far as a plain table, the last 1000 of them."""

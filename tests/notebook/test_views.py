@@ -395,6 +395,39 @@ def test_hostile_names_stay_text_in_the_table(name: str):
     assert set(re.findall(r"<(\w+)", html)) == {"div", "table", "thead", "tbody", "tr", "th", "td"}
 
 
+def test_the_timeline_is_a_picture_that_survives_sanitising_and_words():
+    """PANEL §1: each part can be shown alone; §6: an `<img>`, since inline SVG is stripped."""
+    run = Count().with_options(host="thread").run(n=2)
+    run.result(timeout=10)
+    bundle = run.view.timeline()._repr_mimebundle_()
+    assert re.findall(r"<(\w+)", bundle["text/html"]) == ["img"]
+    lines = bundle["text/plain"].splitlines()
+    assert lines[0].startswith(f"run {run.run_id} of Count: completed, 7 ticks in ")
+    assert [line.split(",")[0] for line in lines[1:]] == ["split: 1 done", "work: 2 done", "join: 1 done"]
+
+
+def test_the_timeline_of_a_run_that_goes_on_reaches_to_now():
+    run = Hangs().with_options(host="thread").run()
+    wait_until(lambda: run.now.running)
+    try:
+        assert run.view.timeline().words.splitlines()[1].startswith("hang: from 0 s to ")
+        assert f"run {run.run_id} of Hangs: running, 1 tick in" in run.view.timeline().words
+    finally:
+        run.cancel()
+
+
+def test_the_timeline_of_a_run_without_a_tick_yet_is_drawn():
+    """It has just been started on this very loop."""
+
+    async def main() -> str:
+        run = Count().run(n=2)
+        words: str = run.view.timeline().words
+        await run
+        return words
+
+    assert "1 tick in" in asyncio.run(main())
+
+
 def test_pictures_of_a_run_whose_loop_is_gone_show_its_end():
     async def main() -> Any:
         run = Count().run(n=2)
