@@ -117,7 +117,7 @@ def _open_request(runner: Runner, command: c.OpenRequest) -> None:
 
 
 def _close_request(runner: Runner, command: c.CloseRequest) -> None:
-    runner.questions.close(command, runner.ticks[-1])
+    runner.questions.close(command, runner.ticks[runner.acting - 1])
 
 
 def _start_child(runner: Runner, command: c.StartChild) -> None:

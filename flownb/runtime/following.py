@@ -33,9 +33,9 @@ def follow(runner: Runner, ticks: Sequence[AnyTick]) -> None:
 def _take_in(
     runner: Runner, before: RunState | None, tick: AnyTick, after: RunState, commands: Sequence[c.AnyCommand]
 ) -> None:
-    runner.state = after
     runner.ticks.append(tick)
     runner.history.note(after, tick)
+    runner.state = after  # who sees it, on whatever thread, finds its past
     if before is not None and isinstance(tick, (RequestAnswered, TimerFired)):
         runner.questions.answered(before, tick, after.seq)
     runner.published += publications(before, tick, after, commands)

@@ -166,6 +166,7 @@ class Runner:
         "_queued",
         "_stops",
         "_user",
+        "acting",
         "adopting",
         "after",
         "arriving",
@@ -328,6 +329,8 @@ class Runner:
         self._context = contextvars.copy_context()
         # Of the turn that is under way.
         self.batch: Sequence[AnyTick] = ()
+        #: seq of the tick whose commands are carried out.
+        self.acting = 0
         #: The state after it, which is nobody's business before it is in the journal.
         self.after = self.state
         self.seen: Sequence[Seen] = ()
@@ -627,6 +630,10 @@ class Runner:
     def act(self) -> None:
         """The batch is in the journal: do what follows from it."""
         if self.batch:
+            is_first = not self.ticks
+            for _, tick, state, _ in self.seen:  # before the state: who sees that, on whatever thread, finds its past
+                self.ticks.append(tick)
+                self.history.note(state, tick)
             self.state = self.after
             self.blocked, self._failures, self.unwritten = "", 0, ()
             if self.stored is not None:
@@ -634,12 +641,11 @@ class Runner:
             seen, self.seen, self.batch = self.seen, (), ()
             #: What it starts, once all else is done: code that runs at once must find everything in its place.
             starts: list[c.StartStep] = []
-            is_first = not self.ticks
             try:
                 for entry in seen:
                     self._act_on(entry, starts)
             except Exception as error:  # a bug of ours; the journal is sound
-                self._suspend(error, f" while acting on tick {self.before_seq}")
+                self._suspend(error, f" while acting on tick {self.acting}")
                 return
             for told, said in self.gatekeeper.done() if self.gatekeeper is not None else ():
                 self._tell_one(told, *said)
@@ -673,8 +679,7 @@ class Runner:
 
     def _act_on(self, entry: Seen, starts: list[c.StartStep]) -> None:
         before, tick, state, commands = entry
-        self.ticks.append(tick)
-        self.history.note(state, tick)
+        self.acting = state.seq
         # First what the engine remembers: a plain step that the commands start runs at once, and may ask for it.
         after = AFTER.get(type(tick))
         if after is not None:
@@ -716,7 +721,7 @@ class Runner:
         self._failures_of_commands += 1
         _log.exception("run %s could not carry out %s", self.run_id, type(command).__name__)
         if self._failures_of_commands >= TRIES:
-            self._give_in(error, f" while acting on tick {self.before_seq}")
+            self._give_in(error, f" while acting on tick {self.acting}")
         else:
             delay = BACKOFF_S[min(self._failures_of_commands, len(BACKOFF_S)) - 1]
             self.host.later(delay, self._do_again, command)

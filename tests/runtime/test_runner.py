@@ -80,6 +80,22 @@ def test_a_store_that_fails_in_the_middle_keeps_the_order_of_what_arrived():
     assert done == sorted(done)
 
 
+def test_whoever_sees_a_state_finds_its_past():
+    """A thread that looks while a turn is acted on: no state is ahead of the ticks that led to it."""
+    run = Count().with_options(host="thread").debug(n=20)
+    runner = run._runner
+    looks: list[tuple[int, int, int]] = []
+
+    def look(before: Any, tick: Any, after: Any, commands: Any) -> None:
+        looks.append((after.seq, runner.state.seq, len(run.debug.ticks)))
+
+    runner.observers.append(look)
+    run.cont()
+    assert run.result(20) == list(range(20))
+    assert max(seen - seq for seq, seen, _ in looks) > 0  # some turns were of several ticks
+    assert [(seen, ticks) for _, seen, ticks in looks if ticks < seen] == []
+
+
 def test_an_answer_that_came_while_the_store_was_blocked_is_taken():
     """R1.31: accepted stays accepted."""
     journal = CountingJournal()
