@@ -26,7 +26,7 @@ from flownb.core.state import Status
 from flownb.errors import AnswerInvalid, WorkflowConfigurationError
 from flownb.store.marks import UnknownEvent
 from tests.polling import wait_until
-from tests.runtime.flows import Asks
+from tests.runtime.flows import Asks, Forever
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -544,6 +544,21 @@ def test_ctrl_c_suspends_a_run_and_says_how_to_go_on(folder: Path, flownb: Cli):
     assert told.startswith("Run slow is suspended. Go on with it: python -m flownb resume flows:Slow slow")
     assert "Run slow of Slow: suspended\n" in flownb("show", "slow")[1]
     assert ran(folder, *shlex.split(told.partition(": ")[2])[1:], SLOW_S="0")[1] == "slept\n"
+
+
+def test_ctrl_c_while_a_run_is_taken_over_suspends_it_too():
+    """Nothing drives it silently on, or leaves it without a word."""
+    before = signal.getsignal(signal.SIGINT)
+    with resuming.Interrupt() as interrupt:
+        run = Forever().with_options(host="thread").run()
+        signal.raise_signal(signal.SIGINT)
+        with pytest.raises(resuming.Interrupted):
+            resuming.wait(run, print, None, [], interrupt)
+    assert run.status == "suspended"
+    with resuming.Interrupt(), pytest.raises(KeyboardInterrupt):
+        for _ in range(2):
+            signal.raise_signal(signal.SIGINT)
+    assert signal.getsignal(signal.SIGINT) is before
 
 
 def test_a_run_that_fails_is_one_line(folder: Path, flownb: Cli):

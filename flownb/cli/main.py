@@ -147,15 +147,16 @@ def resume(args: Args) -> int:
     with opened(args.store) as store:
         part = store_words(args.store, store)
         run_id = looking.full_id(store, args.run) if args.run else None
-        run = resuming.resume(args.workflow, store, run_id)
-        if not run.is_done():
-            say(f"Run {run.run_id} of {run.workflow.name} goes on here. Ctrl-C suspends it.")
-        try:
-            resuming.wait(run, say, input if _is_terminal() else None, part)
-        except resuming.Interrupted:
-            go_on = words_of(["python", "-m", "flownb", "resume", args.workflow, run.run_id, *part])
-            say(f"\nRun {run.run_id} is suspended. Go on with it: {go_on}")
-            return 130
+        with resuming.Interrupt() as interrupt:
+            run = resuming.resume(args.workflow, store, run_id)
+            if not run.is_done():
+                say(f"Run {run.run_id} of {run.workflow.name} goes on here. Ctrl-C suspends it.")
+            try:
+                resuming.wait(run, say, input if _is_terminal() else None, part, interrupt)
+            except resuming.Interrupted:
+                go_on = words_of(["python", "-m", "flownb", "resume", args.workflow, run.run_id, *part])
+                say(f"\nRun {run.run_id} is suspended. Go on with it: {go_on}")
+                return 130
         result = resuming.outcome_of(run)
         if args.json:
             _json({"run": run.run_id, "status": run.status, "result": plain(result)})

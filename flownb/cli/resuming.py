@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import importlib
 import os
+import signal
 import sys
 import traceback
 from collections.abc import Callable
-from types import ModuleType
+from types import FrameType, ModuleType
 from typing import Any
 
 from flownb.answering import answer_request
@@ -141,7 +142,37 @@ def _refuse_driven(store: Store, run_id: str, driver: str) -> None:
         )
 
 
-def wait(run: Run[Any], say: Say, ask: Callable[[str], str] | None, store_part: list[str]) -> None:
+class Interrupt:
+    """Ctrl-C from here on: one that comes while a run is taken over is heard once there is something to suspend, a
+    second one at once."""
+
+    def __enter__(self) -> Interrupt:
+        self._is_pressed = False
+        self._before = signal.signal(signal.SIGINT, self._press)
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        signal.signal(signal.SIGINT, self._before)
+
+    def _press(self, number: int, frame: FrameType | None) -> None:
+        if self._is_pressed:
+            raise KeyboardInterrupt
+        self._is_pressed = True
+
+    def hear(self) -> None:
+        """Raises KeyboardInterrupt if it was pressed, and whenever it is pressed from now on."""
+        signal.signal(signal.SIGINT, self._before)
+        if self._is_pressed:
+            raise KeyboardInterrupt
+
+
+def wait(
+    run: Run[Any],
+    say: Say,
+    ask: Callable[[str], str] | None,
+    store_part: list[str],
+    interrupt: Interrupt | None = None,
+) -> None:
     """Wait for the end, and let its questions be answered.
 
     Args:
@@ -149,6 +180,7 @@ def wait(run: Run[Any], say: Say, ask: Callable[[str], str] | None, store_part: 
         say: Prints a line for people.
         ask: Asks somebody for a line; None: nobody sits there.
         store_part: What a command that is told has to say of the store.
+        interrupt: Since before it is driven here.
 
     Raises:
         Interrupted: Somebody pressed Ctrl-C; it is suspended.
@@ -156,6 +188,8 @@ def wait(run: Run[Any], say: Say, ask: Callable[[str], str] | None, store_part: 
     """
     told: set[str] = set()
     try:
+        if interrupt is not None:
+            interrupt.hear()
         while not run.is_done():
             for request in list(run.requests):
                 if request.id not in told and request.status == "open":
