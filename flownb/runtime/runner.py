@@ -647,13 +647,12 @@ class Runner:
             except Exception as error:  # a bug of ours; the journal is sound
                 self._suspend(error, f" while acting on tick {self.acting}")
                 return
-            for told, said in self.gatekeeper.done() if self.gatekeeper is not None else ():
-                self._tell_one(told, *said)
-            if self._listeners:
-                self.tell()
             if self.state.status in ENDED:
                 self.finish()
                 return
+            self._tell_reached()
+            if self._listeners:
+                self.tell()
             if self.state.status == "suspended":
                 self._rest()
                 return
@@ -772,6 +771,11 @@ class Runner:
         self.host.call(begin)
         return handle
 
+    def _tell_reached(self) -> None:
+        """The goals that the turn reached."""
+        for told, said in self.gatekeeper.done() if self.gatekeeper is not None else ():
+            self._tell_one(told, *said)
+
     def _tell_one(self, listener: Callable[..., None], *args: Any) -> None:
         try:
             listener(*args)
@@ -821,15 +825,17 @@ class Runner:
             task.add_done_callback(one_less)
 
     def finish(self) -> None:
+        """The run is over. Whoever hears of its last turn finds it done."""
         if self.state.status == "failed":
             self.error = error_of(self.state, self.errors)
             self.trace = self.error.__traceback__ if self.error is not None else None
         self.put_down()
         forget(self)
-        self._drop_stops()
         if self.left:
             self._let_leave()
         self.end.resolve(None)
+        self._tell_reached()
+        self._drop_stops()
         self.tell()
         if self.watch is not None:
             self.watch(self)

@@ -8,7 +8,7 @@ import pytest
 
 from flownb import Context, Event, HumanResponseEvent, InputRequiredEvent, StartEvent, StopEvent, Workflow
 from flownb.core.invariants import broken
-from flownb.core.ticks import CONTROL
+from flownb.core.ticks import CONTROL, StepFinished
 from flownb.errors import WorkflowConfigurationError, WorkflowStepDoesNotExistError
 from flownb.moment import Moment
 from tests.polling import until, wait_until
@@ -37,6 +37,32 @@ def test_stepping_to_the_end_is_a_free_run_tick_by_tick(flow: Workflow[list[int]
         assert presses < 50
     assert run.result(20) == free.result() == [0, 1]
     assert work_ticks(run) == work_ticks(free)
+
+
+@pytest.mark.parametrize("way", ["step", "run_to", "when", "cont"])
+def test_who_is_told_of_the_last_tick_finds_the_run_over(way: str):
+    """API §7: a loop that steps `while not run.is_done()` asks for no tick that never comes."""
+
+    async def main() -> None:
+        run = Count().debug(n=1)
+        while not any(isinstance(tick, StepFinished) and tick.step == "join" for tick in run.debug.inbox):
+            await run.debug.step()
+            await until(lambda: run.debug.inbox)
+        found: list[bool] = []
+        if way == "step":
+            handle = run.debug.step()
+        elif way == "run_to":
+            handle = run.debug.run_to(tick=run.now.seq + 2)  # the gate opens, then it
+        elif way == "when":
+            handle = run.debug.run_to(when=lambda moment: moment.status == "completed")
+        else:
+            handle = run.cont()
+        handle.on_end(lambda: found.append(run.is_done()))
+        await handle
+        assert found == [True]
+        assert await run == [0]
+
+    asyncio.run(main())
 
 
 def test_step_closes_an_open_gate_first():
