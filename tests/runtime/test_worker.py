@@ -14,6 +14,7 @@ from flownb import Context, Event, StartEvent, StopEvent, Workflow, step
 from flownb.core.ticks import StepFailed, WaitOpened
 from flownb.errors import AttemptOver, StepFailure, WorkflowCancelledByUser, WorkflowRuntimeError
 from flownb.runtime.worker import SHUTDOWN_S, Worker
+from flownb.testing import ManualClock
 from tests.polling import until, wait_until
 from tests.runtime.flows import Forever
 
@@ -260,11 +261,12 @@ def test_a_sleeping_plain_step_freezes_neither_the_loop_nor_timers():
 
 def test_what_a_thread_brings_after_a_cancel_reaches_nobody():
     """R3.16, R3.18, R3.20: result, sends, writes and further waits of a fenced thread."""
-    go, seen = threading.Event(), []
+    began, go, seen = threading.Event(), threading.Event(), []
 
     class Late(Workflow[str]):
         @step
         def work(self, ev: Begin, ctx: Context) -> StopEvent | Row:
+            began.set()
             go.wait(20)
             for call in (
                 lambda: ctx.send_event(Row(no=1)),
@@ -285,7 +287,7 @@ def test_what_a_thread_brings_after_a_cancel_reaches_nobody():
             return StopEvent(result="never")
 
     run = Late().run()
-    wait_until(lambda: run.now.running)
+    assert began.wait(20)  # an attempt that is over before its thread has begun runs no code at all
     run.cancel("enough").result(20)
     ticks = run.debug.ticks
     go.set()
@@ -565,10 +567,13 @@ def test_a_wait_of_a_thread_stands_before_the_next_one_of_its_step():
         thread.start()
         thread.join()
         naps.append(ctx.sleep(0.01))
-        for nap in naps:
-            await nap
+        await asyncio.gather(*naps)
         return StopEvent(result=len(naps))
 
-    run = flow.run()
+    clock = ManualClock()
+    run = flow.with_options(clock=clock).run()
+    # Both are open: one that is awaited after the other woke the step would be opened once more (R4.26).
+    wait_until(lambda: run.now.seq == 3)
+    clock.advance(1)
     assert run.result(20) == 2
     assert [tick.mark for tick in run.debug.ticks if isinstance(tick, WaitOpened)] == [1, 2]
