@@ -8,9 +8,20 @@ from itertools import islice
 from flownb.core.graph import short
 from flownb.core.outstanding import describe, waits_for, why_stalled
 from flownb.core.state import Delivery, RunState, is_ended
-from flownb.core.ticks import AnyTick, BreakpointHit
+from flownb.core.ticks import AnyTick, BreakpointHit, RunSuspended
 from flownb.errors import WorkflowError
 from flownb.moment import deliveries, failure_of, waits_of
+from flownb.pointers import (
+    SLOW_S,
+    Reason,
+    latest,
+    longest_of,
+    looks_at,
+    looks_at_a_stall,
+    looks_at_the_end,
+    pointing,
+    telling,
+)
 from flownb.runtime.gatekeeper import standing_still
 from flownb.runtime.runner import Runner
 from flownb.runtime.stored import waits_still
@@ -18,32 +29,22 @@ from flownb.store import drivers
 
 #: Events that are named of each step, waits that are named of a run; the rest is counted.
 _NAMED = 8
-#: A step that runs for so long is pointed at, in seconds.
-_SLOW_S = 1.0
-
-
-class Reason(str):
-    """A text that shows as text in a cell."""
-
-    __slots__ = ()
-
-    def __repr__(self) -> str:
-        return str(self)
 
 
 def why(runner: Runner) -> Reason:
     """The reason of the present moment (R5.39)."""
     if runner.suspended and waits_still(runner):
-        waits = reason_of(runner.state, runner.clock.now(), 0, runner.ticks)
-        return Reason(" ".join([waits, *_unanswered(runner), *_where(runner)]))
+        waits = _present(runner, 0)
+        return Reason(" ".join([waits, *_unanswered(runner), *_where(runner)]), waits.ticks)
     if runner.suspended:
         by = _by(runner.state)
         because = "" if runner.suspended == f"suspended{by}" else f": {runner.suspended.rstrip('.')}"
-        return Reason(f"Suspended{by}{because}. Only flow.resume({runner.run_id!r}) moves it.")
+        found = (seq for seq, tick in latest(runner.state, runner.ticks) if isinstance(tick, RunSuspended))
+        return Reason(f"Suspended{by}{because}. Only flow.resume({runner.run_id!r}) moves it.", [*islice(found, 1)])
     if runner.blocked:
         return Reason(f"Blocked: the journal cannot be written ({runner.blocked}); it is tried again.")
-    said = [reason_of(runner.state, runner.clock.now(), len(runner.inbox), runner.ticks)]
-    said += _still_there(runner)
+    reason = _present(runner, len(runner.inbox))
+    said: list[str] = [reason, *_still_there(runner)]
     if is_outdated(runner):
         said.append("It goes by an older definition of its steps: adopt() takes the newest.")
     if runner.state.gate:
@@ -56,7 +57,15 @@ def why(runner: Runner) -> Reason:
             for child in children
             if child.suspended or child.state.status == "waiting"
         ]
-    return Reason(" ".join(said))
+    return Reason(" ".join(said), reason.ticks)
+
+
+def _present(runner: Runner, inbox: int) -> Reason:
+    state = runner.state
+    before = (
+        runner.history.at(state.seq - 1) if state.failure is not None and 1 < state.seq <= len(runner.ticks) else None
+    )
+    return reason_of(state, runner.clock.now(), inbox, runner.ticks, before)
 
 
 def _unanswered(runner: Runner) -> list[str]:
@@ -101,22 +110,29 @@ def _still_there(runner: Runner) -> Iterator[str]:
         yield f"Abandoned: {_some(names)} still {'runs' if len(names) == 1 else 'run'}, and nobody hears it."
 
 
-def reason_of(state: RunState, now: float, inbox: int = 0, ticks: Sequence[AnyTick] = ()) -> str:
-    """Why a state is what it is.
+def reason_of(
+    state: RunState, now: float, inbox: int = 0, ticks: Sequence[AnyTick] = (), before: RunState | None = None
+) -> Reason:
+    """Why a state is what it is, and which ticks tell more.
 
     Args:
         state: It.
         now: Unix seconds.
         inbox: How many ticks wait before the gate.
-        ticks: Those that led to it, or the last ones, for which breakpoint was hit.
+        ticks: Those that led to it, or the last ones.
+        before: The state before the last tick, if it is known: of a run that failed, it tells what the step was given.
     """
     if is_ended(state):
-        return _why_ended(state)
+        looks = list(looks_at_the_end(state, ticks, before))
+        return pointing(_why_ended(state), looks if state.failure is not None else [], state.seq)
     if not state.seq:
-        return "It has not begun: its first tick is still to come."
+        return Reason("It has not begun: its first tick is still to come.")
     now = max(now, state.at)
-    said = [*_why_closed(state, inbox, ticks), *_doing(state, now), *_waiting(state)]
-    return " ".join(said) or f"Nothing moves: {why_stalled(state)}."
+    said = [*_why_closed(state, inbox, ticks), *_doing(state, now), *_waiting(state), *_lacks(state, ticks)]
+    looks = list(looks_at(state, now, ticks))
+    if said:
+        return pointing(" ".join(said), looks)
+    return pointing(f"Nothing moves: {why_stalled(state)}.", looks or list(looks_at_a_stall(state, ticks)))
 
 
 def _by(state: RunState) -> str:
@@ -147,7 +163,13 @@ def _why_closed(state: RunState, n: int, ticks: Sequence[AnyTick]) -> Iterator[s
     if not state.gate:
         return
     waits = f"{n} tick{'s wait' if n != 1 else ' waits'} in the inbox" if n else "the inbox is empty"
-    yield f"Paused ({', '.join(state.gate)}); {waits}."
+    reasons = [reason for reason in state.gate if reason != "budget"]
+    if reasons:
+        yield f"Paused ({', '.join(reasons)}); {waits}."
+    elif state.status == "suspended":
+        yield f"Nobody drives it until it is resumed; {waits}."
+    else:
+        yield f"It is about to be suspended: what running steps still bring is kept, and nothing new starts; {waits}."
     if state.budget:
         yield f"{state.budget} more may pass."
     if "breakpoint" in state.gate:
@@ -198,10 +220,15 @@ def _message(d: Delivery) -> str:
 
 def _slow(state: RunState, now: float) -> Iterator[str]:
     """What runs longest."""
-    longest = min((d for step in state.steps for d in step.active.values()), key=lambda d: (d.at, d.id), default=None)
-    if longest is not None and now - longest.at >= _SLOW_S:
+    longest = longest_of(state)
+    if longest is not None and now - longest.at >= SLOW_S:
         name = state.spec.steps[longest.step].name
         yield f"Longest: {name} has been running {describe(longest.out)} for {_time(now - longest.at)}."
+
+
+def _lacks(state: RunState, ticks: Sequence[AnyTick]) -> Iterator[str]:
+    """What joins still lack."""
+    yield from (f"{lack.step}: {lack.words()}." for lack in telling(state, ticks))
 
 
 def _left(state: RunState, d: Delivery, now: float) -> str:
@@ -233,3 +260,6 @@ def _time(seconds: float) -> str:
     if seconds < 120:
         return f"{seconds:.1f} s"
     return f"{seconds / 60:.0f} min" if seconds < 7200 else f"{seconds / 3600:.1f} h"
+
+
+__all__ = ["Reason", "is_outdated", "reason_of", "why"]

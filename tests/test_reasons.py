@@ -1,5 +1,6 @@
 """Why a run does what it does, in words (R5.39)."""
 
+import pickle
 from typing import Any
 
 import pytest
@@ -10,7 +11,7 @@ from flownb.core.reduce import begin, reduce
 from flownb.core.spec import Spec
 from flownb.core.state import RunState
 from flownb.core.values import Failure
-from flownb.reasons import reason_of
+from flownb.reasons import Reason, reason_of
 from flownb.testing.feed import event, finish, key, out, says, spec, started, step
 from tests.polling import wait_until
 from tests.runtime.flows import Begin, Forever
@@ -35,30 +36,38 @@ def fanned(n: int) -> RunState:
     return finish(play(flow=FAN), "load", *(out("Row") for _ in range(n)), fan=True)[0]
 
 
+#: What is said of the tick that began a wait.
+WAITED, ASKED = " Look at tick 2 (work began to wait).", " Look at tick 2 (work asked Ask)."
+
 CASES: dict[str, tuple[RunState, str]] = {
     "running": (play(), "Running: work (Start)."),
     "many": (
         fanned(20),
         "Running: score (Row, Row). Queued: score (Row, Row, Row, Row, Row, Row, Row, Row and 10 more).",
     ),
-    "sleeping": (play(waiting(t.Sleep(130.0))), "Waiting: work (Start) sleeps for another 30.0 s."),
-    "sleeping long": (play(waiting(t.Sleep(1_300.0))), "Waiting: work (Start) sleeps for another 20 min."),
-    "sleeping very long": (play(waiting(t.Sleep(36_100.0))), "Waiting: work (Start) sleeps for another 10.0 h."),
+    "sleeping": (play(waiting(t.Sleep(130.0))), f"Waiting: work (Start) sleeps for another 30.0 s.{WAITED}"),
+    "sleeping long": (play(waiting(t.Sleep(1_300.0))), f"Waiting: work (Start) sleeps for another 20 min.{WAITED}"),
+    "sleeping very long": (
+        play(waiting(t.Sleep(36_100.0))),
+        f"Waiting: work (Start) sleeps for another 10.0 h.{WAITED}",
+    ),
     "asking": (
         play(waiting(t.Ask(out("Ask")))),
-        "Waiting: work (Start) asks Ask. It waits for the outside: work asks Ask (request 1).",
+        f"Waiting: work (Start) asks Ask. It waits for the outside: work asks Ask (request 1).{ASKED}",
     ),
     "an event": (
         play(waiting(t.Await(key("Mail")))),
-        "Waiting: work (Start) waits for Mail. It waits for the outside: work waits for Mail.",
+        f"Waiting: work (Start) waits for Mail. It waits for the outside: work waits for Mail.{WAITED}",
     ),
     "an event that asks": (
         play(waiting(t.Await(key("Mail"), question=out("Ask")))),
-        "Waiting: work (Start) waits for Mail and asks Ask. It waits for the outside: work asks Ask (request 1).",
+        "Waiting: work (Start) waits for Mail and asks Ask. It waits for the outside: work asks Ask (request 1)."
+        f"{ASKED}",
     ),
     "a child": (
         play(waiting(t.RunChild("m:Kid", out("Start")))),
-        "Waiting: work (Start) waits for child run/1/1. It waits for the outside: work waits for child run/1/1.",
+        "Waiting: work (Start) waits for child run/1/1. It waits for the outside: work waits for child run/1/1."
+        f"{WAITED}",
     ),
     "retrying": (
         play(t.StepFailed(100.0, "work", 1, 1, ODD, 112.0)),
@@ -76,11 +85,11 @@ CASES: dict[str, tuple[RunState, str]] = {
     "held open": (
         play(waiting(t.Ask(out("Ask"))), t.HoldChanged(100.0, 1, "the robot answers")),
         "Waiting: work (Start) asks Ask. It waits for the outside: work asks Ask (request 1). "
-        "It is held open: the robot answers.",
+        f"It is held open: the robot answers.{ASKED}",
     ),
     "failed": (
         play(t.StepFailed(101.0, "work", 1, 1, ODD)),
-        "Failed at tick 2 in work: Odd: it broke\nbadly",
+        "Failed at tick 2 in work: Odd: it broke\nbadly. Look at tick 2 (work failed).",
     ),
     "cancelled": (play(t.CancelRequested(101.0, "off", "ann")), "Cancelled by ann: off."),
     "cancelled without a word": (play(t.CancelRequested(101.0)), "Cancelled: no reason given."),
@@ -108,7 +117,9 @@ def test_what_runs_longest_is_pointed_at():
     """The oldest start of those that run."""
     state = fanned(2)
     state, _ = reduce(state, says(state, "score", t.StepFinished, at=150.0))
-    assert reason_of(state, 160.5).endswith("Longest: score has been running Row for 60.5 s.")
+    reason = reason_of(state, 160.5)
+    assert "Longest: score has been running Row for 60.5 s." in reason
+    assert reason.endswith("Look at tick 2 (score was given Row).") and reason.ticks == (2,)
     assert "Longest" not in reason_of(fanned(2), 100.5)
 
 
@@ -197,3 +208,112 @@ def test_a_run_says_its_reason_as_text():
     assert repr(run.why()).startswith("Waiting: nap (Begin) sleeps for another ")
     assert run.now.waiting == {"nap": ["Begin: sleeps"]}
     run.cancel().result(20)
+
+
+def looked_at(*ticks: Any, flow: Spec = PLAIN, now: float = 100.0, **fields: Any) -> Any:
+    """The reason after these ticks, of somebody who has them all."""
+    journal = [started(flow, at=100.0, **fields), *ticks]
+    return reason_of(play(*ticks, flow=flow, **fields), now, ticks=journal)
+
+
+def test_a_reason_is_text_with_the_ticks_to_look_at():
+    """R5.39: it can be shown, pickled and asked."""
+    reason = looked_at(waiting(t.Ask(out("Ask"))))
+    assert (reason.ticks, repr(reason)) == ((2,), str(reason))
+    again = pickle.loads(pickle.dumps(reason))
+    assert (type(again), again, again.ticks) == (Reason, reason, (2,))
+    assert Reason("no ticks").ticks == () and Reason("twice", [3, 2, 3]).ticks == (3, 2)
+    assert looked_at().ticks == () and "Look at" not in looked_at()
+
+
+def test_a_run_that_tries_again_points_at_what_failed():
+    first = t.StepFailed(101.0, "work", 1, 1, ODD, 101.0)
+    reason = looked_at(first, t.StepFailed(102.0, "work", 1, 2, ODD, 112.0), now=102.0)
+    assert reason.endswith("due in 10.0 s. Look at tick 3 (work failed) and tick 2 (work failed).")
+    assert reason.ticks == (3, 2)
+
+
+def test_a_failed_run_points_at_its_attempts_and_at_what_its_step_was_given():
+    flow = spec(step("load", "Start", "Row"), step("score", "Row"))
+    ticks = [
+        t.StepFinished(101.0, "load", 1, 1, (out("Row"),)),
+        t.StepFailed(102.0, "score", 2, 1, ODD, 102.0),
+        t.StepFailed(103.0, "score", 2, 2, ODD),
+    ]
+    before = play(*ticks[:-1], flow=flow)
+    reason = reason_of(play(*ticks, flow=flow), 103.0, ticks=[started(flow), *ticks], before=before)
+    assert reason.ticks == (4, 3, 2)
+    assert reason.endswith(
+        "Look at tick 4 (score failed), tick 3 (score failed before) and tick 2 (score was given Row)."
+    )
+    late = looked_at(t.TimerFired(105.0, 0), terms=t.Terms(timeout_s=5.0), now=105.0)
+    assert late.endswith("Look at tick 2 (its time was over).") and late.ticks == (2,)
+    assert looked_at(t.StepFinished(101.0, "work", 1, 1, (out("Stop"),))).ticks == (2,)
+
+
+def test_a_stalled_run_points_at_the_event_that_nobody_took():
+    """R5.36: whether it failed, is kept open, or nobody noticed yet."""
+    ends = t.StepFinished(101.0, "work", 1, 1, (out("Lost"),))
+    flow = spec(step("work", "Start", "Lost"), stalled="wait")
+    words = "Look at tick 2 (work sent Lost)."
+    assert looked_at(ends).ticks == (2,) and looked_at(ends).endswith(words)
+    kept = looked_at(ends, t.QuietNoticed(101.0), flow=flow)
+    assert kept.ticks == (2,) and kept.endswith(words)
+    failed = looked_at(ends, t.QuietNoticed(101.0))
+    assert failed.ticks == (3, 2)
+    assert failed.endswith("Look at tick 3 (it failed with WorkflowStalled) and tick 2 (work sent Lost).")
+    nothing = looked_at(t.StepFinished(101.0, "work", 1, 1))
+    assert nothing.endswith("none returned a StopEvent. Look at tick 2 (work ended last).")
+    outside = [t.StepFinished(101.0, "work", 1, 1), t.EventArrived(102.0, out("Start"), "nobody")]
+    assert looked_at(*outside).endswith("Look at tick 3 (somebody sent Start) and tick 2 (work ended last).")
+
+
+def test_a_paused_run_points_at_what_closed_its_gate():
+    asks = waiting(t.Ask(out("Ask")))
+    reason = looked_at(t.GateClosed(100.0, "person", "ann"), asks)
+    assert reason.endswith("Look at tick 2 (ann paused it) and tick 3 (work asked Ask).") and reason.ticks == (2, 3)
+    assert looked_at(t.GateClosed(100.0)).endswith("Look at tick 2 (somebody paused it).")
+    assert looked_at(t.BreakpointHit(100.0, 3)).endswith("Look at tick 2 (breakpoint 3 was hit).")
+    assert looked_at(t.GateClosed(100.0, "parent")).endswith("Look at tick 2 (it was paused).")
+    last = t.GateClosed(100.0, "person", "bob")
+    state = play(t.GateClosed(100.0), t.GateOpened(100.0), last)
+    assert reason_of(state, 100.0, ticks=[last]).ticks == (4,)  # of a run whose last ticks alone are at hand
+
+
+def test_joins_say_what_they_lack():
+    """R5.39: once something came, or when nothing moves by itself any more."""
+    state, _ = finish(fanned(3), "score", out("Done"))
+    reason = reason_of(state, 100.0)
+    assert (
+        "sum: 1 of 3 arrived, missing Done from #2 (score is running Row, branch 1) and #2 (score is running Row, "
+        "branch 2)."
+    ) in reason
+    assert reason.ticks == (2,)
+    for n in (0, 0):
+        state, _ = reduce(state, says(state, "score", t.WaitOpened, n=n, mark=1, wait=t.Ask(out("Ask"))))
+    assert "sum: 1 of 3 arrived, missing Done from #2 (score waits with Row, branch 1)" in reason_of(state, 100.0)
+    asks = fanned(1)
+    asks, _ = reduce(asks, says(asks, "score", t.WaitOpened, mark=1, wait=t.Ask(out("Ask"))))
+    assert "sum: 0 of 1 arrived" in reason_of(asks, 100.0)
+    assert "arrived" not in reason_of(fanned(3), 100.0)
+
+
+def test_a_run_on_its_way_to_a_suspension_says_so_in_words():
+    """R5.53: "budget" is the engine's word, not a person's."""
+    closed = play(t.GateClosed(100.0, "budget"))
+    assert reason_of(closed, 100.0, inbox=2) == (
+        "It is about to be suspended: what running steps still bring is kept, and nothing new starts; 2 ticks wait in "
+        "the inbox. Running: work (Start)."
+    )
+    both = play(t.GateClosed(100.0, "person"), t.GateClosed(100.0, "budget"))
+    assert reason_of(both, 100.0).startswith("Paused (person); the inbox is empty.")
+    rests = play(t.GateClosed(100.0, "budget"), t.RunSuspended(100.0))
+    assert reason_of(rests, 100.0).startswith("Nobody drives it until it is resumed; the inbox is empty.")
+
+
+def test_a_suspended_run_points_at_its_suspension():
+    run = Forever().run(run_id="rests-there")
+    run.suspend(drain=0).result(20)
+    (seq,) = run.why().ticks
+    assert isinstance(run.debug.ticks[seq - 1], t.RunSuspended)
+    assert "budget" not in run.why()

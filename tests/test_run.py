@@ -648,7 +648,10 @@ def test_a_failure_on_the_stream_names_step_and_exception():
         assert (event.step_name, event.exception_type, event.exception_message) == ("boom", "builtins:ValueError", "x")
         assert "raise ValueError" in event.traceback
         assert event.model_dump_json()
-        assert run.why() == "Failed at tick 2 in boom: ValueError: x"
+        assert run.why() == (
+            "Failed at tick 2 in boom: ValueError: x. Look at tick 2 (boom failed) and tick 1 (boom was given Begin)."
+        )
+        assert run.why().ticks == (2, 1)
 
     asyncio.run(main())
 
