@@ -310,7 +310,7 @@ class Debugger:
     def inbox(self) -> Inbox:
         """What arrived and is not admitted yet, next first: control ticks, then what came and timers that are due, in
         the order of their moments. Beside it, as of the same moment: `work` (what waits for a worker, a timer, a
-        person), `timers`, `people`, and `does`, what each tick would do."""
+        person), `joins` (what they lack), `timers`, `people`, and `does`, what each tick would do."""
         return inbox_of(self._runner)
 
     @property

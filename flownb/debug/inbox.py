@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain, islice
 from typing import Any, Literal
 
 from msgspec import Struct
 
 from flownb.core.graph import short
+from flownb.core.lacking import Lack, lacking
 from flownb.core.reduce import advance
 from flownb.core.state import Delivery, RunState, Timer, is_ended
 from flownb.core.ticks import AnyTick
@@ -19,6 +20,8 @@ from flownb.runtime.runner import Runner
 
 #: So many of each kind are named in a repr; the rest is counted.
 _NAMED = 12
+#: In so many of the last ticks it is looked for what collecting steps want.
+_LOOKED_AT = 1_000
 
 
 class Work(Struct, frozen=True):
@@ -61,6 +64,8 @@ class Inbox(tuple[AnyTick, ...]):
 
     _state: RunState
     _now: float
+    #: The last ones that were admitted.
+    _ticks: Sequence[AnyTick]
 
     @property
     def work(self) -> tuple[Work, ...]:
@@ -87,6 +92,11 @@ class Inbox(tuple[AnyTick, ...]):
         )
 
     @property
+    def joins(self) -> tuple[Lack, ...]:
+        """What steps that take several events still lack: how many of how many came, what is missing, and where."""
+        return tuple(lacking(self._state, self._ticks))
+
+    @property
     def does(self) -> tuple[str, ...]:
         """What each of the ticks would do if they were admitted in this order, in words."""
         return tuple(_trial(self._state, self))
@@ -96,7 +106,12 @@ class Inbox(tuple[AnyTick, ...]):
         lines = [f"<Inbox of {self._state.run_id}: {len(self)} tick{'s' if len(self) != 1 else ''}, {gate}"]
         lines += [f"  {i:>3} {said}" for i, said in enumerate(islice(_trial(self._state, self), _NAMED))]
         lines += _more(len(self))
-        for title, found in (("work", self.work), ("timers", self.timers), ("people", self.people)):
+        for title, found in (
+            ("work", self.work),
+            ("joins", tuple(f"{each.step}: {each.words()}" for each in self.joins)),
+            ("timers", self.timers),
+            ("people", self.people),
+        ):
             if found:
                 lines += [f"  {title}:", *(f"    {each}" for each in found[:_NAMED]), *_more(len(found))]
         return "\n".join(lines) + ">"
@@ -109,7 +124,7 @@ def _more(n: int) -> list[str]:
 def inbox_of(runner: Runner) -> Inbox:
     """What waits before the gate of a run, on the thread that asks."""
     inbox = Inbox((*runner.control, *runner.inbox))
-    inbox._state = runner.state
+    inbox._state, inbox._ticks = runner.state, runner.ticks[-_LOOKED_AT:]
     inbox._now = max(runner.clock.now(), runner.state.at)
     return inbox
 

@@ -473,6 +473,7 @@ def test_the_inbox_says_what_comes_next_and_who_waits_for_what():
     text = repr(inbox)
     assert f"<Inbox of {run.run_id}: 2 ticks, the gate is closed (person)" in text
     assert "work running: Item" in text
+    assert "join: 0 of 2 arrived, missing Done from #3 (work is running Item, branch 0)" in text
     assert run.now.seq == 3
     run.cont()
     run.result(20)
