@@ -159,7 +159,7 @@ class Suspension:
             if not runner.ended:
                 resting.add(runner)
             self._end()
-        elif not any(not worker.returned for worker in runner.workers.values() if worker.holds_slot):
+        elif not runs(runner):
             self.stop()
 
     def take_back(self) -> bool:
@@ -175,6 +175,11 @@ class Suspension:
         self._runner.listeners.remove(self.look)
         self._runner.stopping = None
         self.over.resolve(None)
+
+
+def runs(runner: Runner) -> bool:
+    """Whether code of a step runs that has not said how it ended."""
+    return any(not worker.returned for worker in runner.workers.values() if worker.holds_slot)
 
 
 def suspend(runner: Runner, drain: float) -> Pending[None]:

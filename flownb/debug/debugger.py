@@ -14,10 +14,10 @@ from flownb.debug.conditions import Condition, When
 from flownb.debug.inbox import Inbox, inbox_of
 from flownb.debug.story import story
 from flownb.debug.subjects import event_name, step_name
-from flownb.errors import WorkflowConfigurationError
+from flownb.errors import WorkflowConfigurationError, WorkflowRuntimeError
 from flownb.moment import Moment
 from flownb.narration import Story
-from flownb.outside import open_gate, step_ticks
+from flownb.outside import open_gate, runs, step_ticks
 from flownb.run import Run
 from flownb.runtime.gatekeeper import Goal, Stop, standing_still
 from flownb.runtime.pending import Pending
@@ -241,6 +241,24 @@ class Debugger:
             return None
         here = (runner for runner in tuple(self._runner.host.runners) if isinstance(runner, Runner))
         return next((runner for runner in here if runner.run_id == link.run_id), None)
+
+    def settle(self) -> Pending[Moment]:
+        """Wait, before the closed gate, until no step runs any more: all that they did is in `inbox` then, to be looked
+        at and admitted in any order.
+
+        Returns:
+            A handle of that moment. A step that waits (for a person, a timer, an event) does not run.
+
+        Raises:
+            WorkflowRuntimeError: The gate is open.
+        """
+        runner = self._runner
+        if not runner.state.gate and not runner.end.done():
+            raise WorkflowRuntimeError(f"The gate of run {runner.run_id!r} is open: pause it first, run.pause().")
+        handle: Pending[Moment] = Pending("the end of what runs", runner.host.loop)
+        still = runner.until("the end of what runs", lambda: not runner.control and not runs(runner))
+        still.on_end(lambda: handle.resolve_with(lambda: self._run.now))
+        return handle
 
     # -- a person's hand in what comes next
 

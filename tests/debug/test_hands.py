@@ -393,6 +393,21 @@ def test_nothing_is_admitted_by_hand_while_the_gate_is_open_or_after_the_end():
             verb(0)
 
 
+def test_what_runs_is_waited_for_before_the_gate():
+    """R5.15, R5.28: so that its order is for the person to choose."""
+    run, go = busy(workers=3)
+    with pytest.raises(WorkflowRuntimeError, match="is open: pause it first"):
+        run.debug.settle()
+    run.pause().result(20)
+    settled = run.debug.settle()
+    assert not settled.done()
+    go()
+    moment = settled.result(20)
+    assert [tick.step for tick in moment.inbox] == ["work"] * 3
+    run.cont()
+    assert run.result(20) == [0, 1, 2]
+
+
 # -- fire
 
 
