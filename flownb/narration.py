@@ -64,6 +64,16 @@ def told(before: RunState | None, tick: t.AnyTick, after: RunState, commands: Se
     return one_line(f"{what}: {follows}" if follows else what, LENGTH)
 
 
+def happened(state: RunState, tick: t.AnyTick) -> str:
+    """What a tick says, whatever follows from it.
+
+    Args:
+        state: As it is, or would be, when it comes.
+        tick: It.
+    """
+    return one_line(WORDS[type(tick)](state, tick, state), LENGTH)
+
+
 def _instead_of(hand: t.Hand) -> str:
     """What was edited."""
     return f" (it was {listed(hand.original)})" if hand.original and not hand.is_dropped else ""

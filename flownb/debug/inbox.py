@@ -12,10 +12,10 @@ from flownb.core.graph import short
 from flownb.core.lacking import Lack, lacking
 from flownb.core.reduce import advance
 from flownb.core.state import Delivery, RunState, Timer, is_ended
-from flownb.core.ticks import AnyTick
+from flownb.core.ticks import AnyTick, StepFailed, StepFinished
 from flownb.debug.subjects import outs_of
 from flownb.moment import failure_of, waits_of
-from flownb.narration import told
+from flownb.narration import happened, told
 from flownb.runtime.runner import Runner
 
 #: So many of each kind are named in a repr; the rest is counted.
@@ -70,7 +70,8 @@ class Inbox(tuple[AnyTick, ...]):
     @property
     def work(self) -> tuple[Work, ...]:
         """The deliveries that are not over, by step: waiting for a worker, a timer, a person, or running."""
-        return tuple(_work(self._state, d) for d in work_of(self._state))
+        over = {tick.delivery for tick in self if isinstance(tick, (StepFinished, StepFailed))}
+        return tuple(_work(self._state, d, d.id in over) for d in work_of(self._state))
 
     @property
     def timers(self) -> tuple[Alarm, ...]:
@@ -135,8 +136,10 @@ def work_of(state: RunState) -> Iterator[Delivery]:
         yield from chain(step.active.values(), step.waiting.values(), step.queue)
 
 
-def _work(state: RunState, d: Delivery) -> Work:
+def _work(state: RunState, d: Delivery, is_over: bool) -> Work:
     name, events = state.spec.steps[d.step].name, tuple(out.value for out in outs_of(d))
+    if d.worker >= 0 and is_over:
+        return Work(name, d.id, events, "running", "its end waits before the gate")
     if d.worker >= 0:
         return Work(name, d.id, events, "running", f"attempt {d.attempt}" if d.attempt > 1 else "")
     if d.held:
@@ -164,7 +167,7 @@ def _trial(state: RunState, ticks: Iterable[AnyTick]) -> Iterator[str]:
     """What each tick would do: the reducer is pure, so that can be known before it has happened."""
     for tick in ticks:
         if is_ended(state):
-            yield f"{type(tick).__name__} comes too late: the run is over by then"
+            yield f"{happened(state, tick)}, too late: the run is over by then"
             continue
         after, commands = advance(state if state.seq else None, tick)
         yield told(state if state.seq else None, tick, after, commands)

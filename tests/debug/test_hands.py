@@ -364,6 +364,10 @@ def test_a_race_ends_the_other_way_round():
     run.debug.step(3).result(20)
     waits(run, 2)
     assert [tick.step for tick in run.debug.inbox] == ["quick", "slow"]
+    assert run.debug.inbox.does == (
+        "quick finished with StopEvent(result='quick'): the run is completed; 1 delivery is cut off",
+        "slow finished with StopEvent(result='slow'), too late: the run is over by then",
+    )
     run.debug.admit(1)
     assert run.result(20) == "slow"
 
@@ -487,7 +491,7 @@ def test_the_inbox_says_what_comes_next_and_who_waits_for_what():
     )
     text = repr(inbox)
     assert f"<Inbox of {run.run_id}: 2 ticks, the gate is closed (person)" in text
-    assert "work running: Item" in text
+    assert "work running: Item, its end waits before the gate" in text
     assert "join: 0 of 2 arrived, missing Done from #3 (work is running Item, branch 0)" in text
     assert run.now.seq == 3
     run.cont()
