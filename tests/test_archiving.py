@@ -22,7 +22,7 @@ from flownb.archiving import export_run, import_run
 from flownb.core.state import ENDED
 from flownb.errors import JournalDamaged, RunConflict, RunNotFound, RunReadOnly, WorkflowConfigurationError
 from flownb.store.archive import ArchivedRun, read_archive, write_archive
-from tests.polling import wait_until
+from tests.polling import wait_for_questions, wait_until
 from tests.runtime.flows import Approve, Asks, Count, Verdict
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -150,7 +150,7 @@ def test_an_imported_run_is_forked(here: Store, there: Store, tmp_path: Path):
     run = waiting(here, flow=Asks())
     there.import_(here.export("r", tmp_path / "r.zip"))
     fork = there.run("r").debug.fork(len(run.debug.ticks))
-    wait_until(lambda: bool(fork.requests))
+    wait_for_questions(fork)
     assert isinstance(fork.requests[0].question, Approve)
     fork.answer(ok=False)
     assert fork.result(20) is False

@@ -24,7 +24,7 @@ from flownb.errors import (
 )
 from flownb.retry_policy import retry_policy, stop_after_attempt, wait_fixed
 from flownb.testing import ManualClock
-from tests.polling import until, wait_until
+from tests.polling import until_asked, wait_for_questions, wait_until
 from tests.restarting import restart
 
 
@@ -75,7 +75,7 @@ def one(fn: Any, **options: Any) -> Workflow[Any]:
 
 
 def open_requests(run: Any, n: int = 1) -> Any:
-    wait_until(lambda: len(run.requests) == n)
+    wait_for_questions(run, n)
     return run.requests
 
 
@@ -220,10 +220,10 @@ def test_an_answer_records_who_when_and_how():
 
     run = one(work).with_options(clock=clock).run()
     open_requests(run)[0].answer(ok=True, by="ann")
-    wait_until(lambda: [r.number for r in run.requests] == [2])
+    wait_for_questions(run, numbers=[2])
     clock.advance(5)
     run.send_event(Verdict(ok=True)).result(20)
-    wait_until(lambda: [r.number for r in run.requests] == [3])
+    wait_for_questions(run, numbers=[3])
     clock.advance(1)
     run.result(20)
     ticks = [t for t in run.debug.ticks if type(t).__name__ == "RequestAnswered"]
@@ -268,7 +268,7 @@ def test_the_same_secret_answer_twice_is_harmless_and_the_secret_is_in_no_word()
     with pytest.raises(AlreadyAnswered) as caught:
         request.answer(user="bob", password="hunter2")
     assert "hunter2" not in str(caught.value)
-    wait_until(lambda: [r.number for r in run.requests] == [2])
+    wait_for_questions(run, numbers=[2])
     assert "hunter2" not in f"{run.debug.ticks!r} {request!r} {request.value!r} {run!r} {run.why()}"
     run.answer(ok=True)
     assert run.result(20) == ("ann", "hunter2")
@@ -287,7 +287,7 @@ def test_a_secret_answer_is_given_again_in_this_process(tmp_path: Any):
     store = Store(tmp_path / "runs.db")
     run = one(work).with_options(store=store).run(run_id="secret")
     open_requests(run)[0].answer(user="ann", password="hunter2")
-    wait_until(lambda: [r.number for r in run.requests] == [2])
+    wait_for_questions(run, numbers=[2])
     restart(run)
     run.answer(ok=True)
     assert run.result(20) == len("hunter2")
@@ -313,7 +313,7 @@ def test_a_value_that_does_not_fit_words_is_refused_before_anything_is_appended(
         run.answer(n=3)
     assert run.debug.ticks == before
     run.answer(None, "7")
-    wait_until(lambda: [r.number for r in run.requests] == [2])
+    wait_for_questions(run, numbers=[2])
     run.answer(n=3)
     assert run.result(20) == (7, Size(n=3))
 
@@ -716,7 +716,7 @@ def test_a_reader_of_the_stream_may_answer_so_the_wait_goes_on():
                 pass
 
         reader = asyncio.ensure_future(read())
-        await until(lambda: len(run.requests) == 1)
+        await until_asked(run)
         asyncio.get_running_loop().call_later(0.5, lambda: run.answer(ok=True))
         result = await run
         await reader
@@ -746,7 +746,7 @@ def test_an_approval_never_passes_to_another_draft():
     starts: list[int] = []
     run = changing("supersede", starts).run(run_id="drafts")
     open_requests(run)[0].answer(ok=True, note="fine")
-    wait_until(lambda: [r.number for r in run.requests] == [2])
+    wait_for_questions(run, numbers=[2])
     restart(run)
     run.answer("drafts:2", "go on")
     wait_until(lambda: len(starts) == 2 and [r.question for r in run.requests] == [Approve(text="draft 2")])
@@ -773,7 +773,7 @@ def test_a_draft_that_is_still_open_is_superseded():
     wait_until(lambda: len(starts) == 2 and first.status == "superseded")
     closed = [t for t in run.debug.ticks if type(t).__name__ == "RequestDisposed"]
     assert [(t.request, t.superseded) for t in closed] == [(1, True)]
-    wait_until(lambda: len(run.requests) == 1)
+    wait_for_questions(run)
     again = run.requests[0]
     assert (again.question.text, again.supersedes, again.draft) == ("draft 2", "open:1", None)
     with pytest.raises(RequestClosed, match="superseded"):
@@ -787,7 +787,7 @@ def test_a_changed_question_may_fail_its_step_naming_both():
     starts: list[int] = []
     run = changing("fail", starts).run()
     open_requests(run)[0].answer(ok=True)
-    wait_until(lambda: [r.number for r in run.requests] == [2])
+    wait_for_questions(run, numbers=[2])
     restart(run)
     run.answer(None, "go on")
     with pytest.raises(
@@ -802,7 +802,7 @@ def test_a_changed_question_may_keep_the_old_one_and_its_answer():
     starts: list[int] = []
     run = changing("keep", starts).run()
     open_requests(run)[0].answer(ok=True, note="kept")
-    wait_until(lambda: [r.number for r in run.requests] == [2])
+    wait_for_questions(run, numbers=[2])
     restart(run)
     run.answer(None, "go on")
     assert run.result(20) == ("kept", "draft 1")
@@ -824,7 +824,7 @@ def test_a_question_with_a_key_is_found_by_it_in_another_order():
     for note in ("A", "B"):
         wait_until(lambda: [getattr(r.question, "text", "") for r in run.requests] == [note.lower()])  # noqa: B023
         run.answer(ok=True, note=note)
-    wait_until(lambda: [r.number for r in run.requests] == [3])
+    wait_for_questions(run, numbers=[3])
     restart(run)
     run.answer(None, "go on")
     assert run.result(20) == {"b": "B", "a": "A"}
@@ -867,12 +867,12 @@ def test_a_new_attempt_asks_anew_what_ended_badly_and_keeps_what_was_answered(ho
     policy = retry_policy(stop=stop_after_attempt(2), wait=wait_fixed(0))
     run = one(work, retry_policy=policy).with_options(clock=clock).run()
     open_requests(run)[0].answer(ok=True, note="1")
-    wait_until(lambda: [r.number for r in run.requests] == [2])
+    wait_for_questions(run, numbers=[2])
     if how == "expired":
         clock.advance(5)
     else:
         run.requests[0].dispose()
-    wait_until(lambda: [r.number for r in run.requests] == [3])
+    wait_for_questions(run, numbers=[3])
     run.answer(ok=True, note="3")
     assert run.result(20) == ("1", "3", 2)
     assert statuses(run) == ["answered", how, "answered"]

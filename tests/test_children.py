@@ -19,7 +19,7 @@ from flownb.errors import (
 )
 from flownb.retry_policy import retry_policy, stop_after_attempt, wait_fixed
 from flownb.testing import ManualClock
-from tests.polling import until, wait_until
+from tests.polling import until_asked, wait_for_questions, wait_until
 from tests.restarting import restart
 
 
@@ -416,7 +416,7 @@ def test_questions_of_children_are_asked_and_answered_at_the_parent():
         return StopEvent(result=await asyncio.gather(*(ctx.run(middle, no=i) for i in range(2))))
 
     run = parent(work).run(run_id="deep")
-    wait_until(lambda: len(run.requests) == 2)
+    wait_for_questions(run, 2)
     assert {r.id: r.question.no for r in run.requests} == {"deep/1/1/1/1:1": 0, "deep/1/2/1/1:1": 1}
     with pytest.raises(AmbiguousAnswer, match="deep/1/1/1/1:1"):
         run.answer(ok=True)
@@ -437,7 +437,7 @@ def test_a_pause_holds_the_children_as_a_reason_of_its_own():
         return StopEvent(result=await asyncio.gather(*(ctx.run(inner, no=i) for i in range(2))))
 
     run = parent(work).run(run_id="pause")
-    wait_until(lambda: len(run.requests) == 2)
+    wait_for_questions(run, 2)
     run.pause().result(20)
     first, second = run.children.values()
     wait_until(lambda: [c.now.paused_by for c in (first, second)] == [("parent",), ("parent",)])
@@ -490,7 +490,7 @@ def test_a_cancel_passes_down_to_every_depth():
         return StopEvent(result=await ctx.run(middle))
 
     run = parent(work).run(run_id="down")
-    wait_until(lambda: len(run.requests) == 1)
+    wait_for_questions(run)
     request = run.requests[0]
     run.cancel("enough").result(20)
     child_run = run.children["down/1/1"]
@@ -533,7 +533,7 @@ def test_somebody_cancels_a_child_and_its_step_hears_of_it():
         return StopEvent(result="went on")
 
     run = parent(work).run(run_id="one")
-    wait_until(lambda: len(run.requests) == 1)
+    wait_for_questions(run)
     run.children["one/1/1"].cancel("not this one")
     assert run.result(20) == "went on"
 
@@ -780,7 +780,7 @@ def test_children_are_driven_in_async_code_too():
 
     async def main() -> Any:
         run = parent(work).run()
-        await until(lambda: len(run.requests) == 1)
+        await until_asked(run)
         run.answer(ok=True)
         return await run
 

@@ -25,7 +25,7 @@ from flownb.cli.main import COMMANDS, STATUSES, main
 from flownb.core.state import Status
 from flownb.errors import AnswerInvalid, WorkflowConfigurationError
 from flownb.store.marks import UnknownEvent
-from tests.polling import wait_until
+from tests.polling import wait_for_questions, wait_until
 from tests.runtime.flows import Asks, Forever
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -639,7 +639,7 @@ def test_a_run_of_a_notebook_is_resumed_there(folder: Path, flownb: Cli):
 def asked_in_terminal(store: Store, *typed: str) -> tuple[Any, list[str]]:
     """A run of `Asks` whose question is put to somebody who types these lines, and then leaves."""
     run = Asks().with_options(store=store, on_interrupt="detach").run()
-    wait_until(lambda: bool(run.requests))
+    wait_for_questions(run)
     lines, said = iter(typed), list[str]()
 
     def ask(prompt: str) -> str:

@@ -30,7 +30,7 @@ from flownb.errors import (
 )
 from flownb.events import ProgressEvent
 from flownb.testing import ManualClock
-from tests.polling import until, wait_until
+from tests.polling import until, until_asked, wait_for_questions, wait_until
 
 
 class Begin(StartEvent):
@@ -564,7 +564,7 @@ def test_a_question_in_words_takes_any_type():
     async def main() -> Any:
         run = one(work).run()
         for answer in (True, "ann", ["1", 2]):
-            await until(lambda: len(run.requests) == 1)
+            await until_asked(run)
             run.answer(None, answer)
         return await run
 
@@ -578,7 +578,7 @@ def test_a_plain_step_asks_and_blocks_its_thread():
         return StopEvent(result=(verdict.ok, ask.request.by, ask.request.question.no))
 
     run = one(work).run()
-    wait_until(lambda: len(run.requests) == 1)
+    wait_for_questions(run)
     run.answer(ok=False, by="ann")
     assert run.result(20) == (False, "ann", 4)
 
@@ -594,7 +594,7 @@ def test_a_default_is_taken_at_the_deadline_and_recorded_as_such():
 
     async def main() -> Any:
         run = one(work).with_options(clock=clock).run()
-        await until(lambda: len(run.requests) == 1)
+        await until_asked(run)
         assert run.requests[0].deadline == clock.now() + 60
         assert run.requests[0].default == Verdict(ok=False)
         clock.advance(61)
@@ -617,7 +617,7 @@ def test_without_a_default_the_asker_gets_answer_timeout():
 
     async def main() -> Any:
         run = one(work).with_options(clock=clock).run()
-        await until(lambda: len(run.requests) == 1)
+        await until_asked(run)
         clock.advance(6)
         return await run
 
@@ -633,7 +633,7 @@ def test_a_disposed_question_raises_in_its_asker():
         return StopEvent(result="went on")
 
     run = one(work).run()
-    wait_until(lambda: len(run.requests) == 1)
+    wait_for_questions(run)
     request = run.requests[0]
     request.dispose("not needed")
     assert run.result(20) == "went on"
@@ -732,7 +732,7 @@ def test_the_question_of_an_answer_is_found_in_every_kind_of_step():
             return StopEvent(result=(request.question.no, request.status, request.by))
 
         run = flow.run()
-        wait_until(lambda: len(run.requests) == 1)  # noqa: B023 - used at once
+        wait_for_questions(run)
         run.answer(ok=True, by="ann")
         assert run.result(20) == (7, "answered", "ann")
 

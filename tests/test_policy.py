@@ -10,7 +10,7 @@ import pytest
 
 from flownb import Context, Event, HumanResponseEvent, InputRequiredEvent, Request, StartEvent, StopEvent, Workflow
 from flownb.runtime.capture import sink
-from tests.polling import until, wait_until
+from tests.polling import until_asked, wait_until
 
 
 class Begin(StartEvent):
@@ -153,7 +153,7 @@ def test_a_person_may_be_faster_than_the_handler():
             return Verdict(ok=False)
 
         run = asks().with_options(input_handler=slow).run(n=1)
-        await until(lambda: len(run.requests) == 1)
+        await until_asked(run)
         run.answer(ok=True)
         assert await run == [True]
         go.set()

@@ -20,7 +20,7 @@ from flownb.errors import (
 )
 from flownb.events import RequestClosedEvent
 from flownb.testing import ManualClock
-from tests.polling import until, wait_until
+from tests.polling import until_asked, wait_for_questions, wait_until
 
 
 class Begin(StartEvent):
@@ -71,7 +71,7 @@ def approvals(limit_s: float | None = None, default: Verdict | None = None) -> W
 
 def asking(n: int = 1, **kwargs: Any) -> Any:
     run = approvals(**kwargs).run(n=n)
-    wait_until(lambda: len(run.requests) == n)
+    wait_for_questions(run, n)
     return run
 
 
@@ -238,7 +238,7 @@ def test_a_default_of_a_returned_question_goes_on_in_its_branch():
 
     async def main() -> Any:
         run = approvals(60, Verdict(decision="reject")).with_options(clock=clock).run(n=2)
-        await until(lambda: len(run.requests) == 2)
+        await until_asked(run, 2)
         run.answer(1, decision="approve")
         clock.advance(61)
         result = await run
@@ -255,7 +255,7 @@ def test_a_returned_question_that_expires_fails_the_run_if_nobody_listens():
 
     async def main() -> None:
         run = approvals(60).with_options(clock=clock).run()
-        await until(lambda: len(run.requests) == 1)
+        await until_asked(run)
         clock.advance(60)
         with pytest.raises(AnswerTimeout, match=r"Question 1 .*Approve.* got no answer in time"):
             await run
@@ -284,7 +284,7 @@ def test_a_step_that_takes_request_closed_hears_of_it_in_the_branch(reason: str)
 
     async def main() -> Any:
         run = flow.with_options(clock=clock).run(n=2, run_id=None)
-        await until(lambda: len(run.requests) == 2)
+        await until_asked(run, 2)
         if reason == "deadline":
             run.answer(1, decision="approve")
             clock.advance(60)
@@ -320,7 +320,7 @@ def test_an_unparametrised_question_takes_the_only_answer_that_steps_take():
         return StopEvent(result=f"Hello {ev.response}")
 
     run = flow.run()
-    wait_until(lambda: len(run.requests) == 1)
+    wait_for_questions(run)
     assert run.requests[0].answer_type is HumanResponseEvent
     run.answer(response="ann")
     assert run.result(20) == "Hello ann"
@@ -364,7 +364,7 @@ def one_question(question: InputRequiredEvent[Any], answer: type[Event]) -> Any:
     end.__annotations__["ev"] = answer
     flow.step(end)
     run = flow.run()
-    wait_until(lambda: len(run.requests) == 1)
+    wait_for_questions(run)
     return run
 
 
@@ -416,7 +416,7 @@ def test_a_question_that_is_sent_is_a_request_too():
         return StopEvent(result=(ctx.request(Approve).question.no, ev.decision))
 
     run = flow.run()
-    wait_until(lambda: len(run.requests) == 1)
+    wait_for_questions(run)
     run.answer(decision="approve")
     assert run.result(20) == (3, "approve")
 
@@ -453,9 +453,9 @@ def test_the_only_question_is_answered_by_the_plain_value():
         return StopEvent(result=[await ctx.ask("Who?"), await ctx.ask("Sure?", bool)])
 
     run = flow.run()
-    wait_until(lambda: len(run.requests) == 1)
+    wait_for_questions(run)
     run.answer("hey")
-    wait_until(lambda: [r.number for r in run.requests] == [2])
+    wait_for_questions(run, numbers=[2])
     with pytest.raises(RequestError, match="no question 7"):
         run.answer(7)
     run.answer(True)

@@ -40,7 +40,7 @@ from flownb.errors import (
 from flownb.retry_policy import retry_policy, stop_after_attempt, wait_fixed
 from flownb.snapshot import Snapshot
 from flownb.testing import ManualClock
-from tests.polling import until, wait_until
+from tests.polling import until, until_asked, wait_for_questions
 from tests.runtime.flows import Approve, Asks, Begin, Count, Done, Item, Verdict
 
 
@@ -107,7 +107,7 @@ def plain(run: Run[Any]) -> Any:
 
 
 async def asked(run: Run[Any], n: int = 1) -> None:
-    await until(lambda: len(run.requests) == n)
+    await until_asked(run, n)
 
 
 # -- snapshots
@@ -148,7 +148,7 @@ def test_a_run_that_was_started_just_now_is_in_its_snapshot():
 def test_a_snapshot_can_be_taken_on_any_thread():
     """R6.31: it is taken on the thread that drives the run, between two turns."""
     run = Asks().run(n=1)
-    wait_until(lambda: run.requests)
+    wait_for_questions(run)
     found: list[Snapshot] = []
     thread = threading.Thread(target=lambda: found.append(run.snapshot()))
     thread.start()

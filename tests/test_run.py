@@ -22,7 +22,7 @@ from flownb.errors import (
     WorkflowStepDoesNotExistError,
 )
 from flownb.events import StepFailedEvent, UnhandledEvent, WorkflowCancelledEvent, WorkflowFailedEvent
-from tests.polling import until, wait_until
+from tests.polling import until, until_asked, wait_until
 from tests.runtime.flows import Asks, Count, Forever
 
 
@@ -451,7 +451,7 @@ def test_an_answer_never_lifts_a_pause():
 
     async def main() -> None:
         run = Asks().run()
-        await until(lambda: len(run.requests) == 1)
+        await until_asked(run)
         await run.pause()
         run.answer(ok=True)
         await asyncio.sleep(0.02)
@@ -466,7 +466,7 @@ def test_an_answer_never_lifts_a_pause():
 def test_continue_without_an_answer_invents_none():
     async def main() -> None:
         run = Asks().run()
-        await until(lambda: len(run.requests) == 1)
+        await until_asked(run)
         await run.pause()
         going = run.cont()
         await asyncio.sleep(0.02)
@@ -546,7 +546,7 @@ def test_a_question_names_its_step_after_adopt():
             return StopEvent(result=await ctx.ask("Well?"))
 
         run = adopting(last).run()
-        await until(lambda: len(run.requests) == 1)
+        await until_asked(run)
         held = run.requests[0]
         await adopt(run)
         assert [held.step, *(request.step for request in run.requests.all())] == ["last", "last"]

@@ -12,7 +12,7 @@ from flownb import Event, StartEvent, StopEvent, Workflow, options, step
 from flownb.definition import Policies
 from flownb.errors import EventOutdated, WorkflowConfigurationError, WorkflowValidationError
 from flownb.retry_policy import retry_policy
-from tests.polling import until, wait_until
+from tests.polling import until, wait_for_questions
 
 
 class Begin(StartEvent):
@@ -194,11 +194,11 @@ async def total(ev: list[Pong], ctx: Context) -> StopEvent:
 """
     notebook.run(waits, "total")
     run = flow.run()
-    wait_until(lambda: len(run.requests) == 1)
+    wait_for_questions(run)
     notebook.run(waits.replace("asked", "changed"), "total")
     assert list(flow.steps) == ["split", "work", "total"]
     newer = flow.run()
-    wait_until(lambda: len(newer.requests) == 1)
+    wait_for_questions(newer)
     run.answer(None, True)
     newer.answer(None, True)
     assert (run.result(20), newer.result(20)) == ("asked", "changed")

@@ -12,7 +12,7 @@ from flownb.errors import WorkflowCancelledByUser, WorkflowTimeoutError
 from flownb.events import WorkflowCancelledEvent, WorkflowFailedEvent, WorkflowTimedOutEvent
 from flownb.testing import ManualClock
 from tests.notebook.panels import Review, panel_of
-from tests.polling import until, wait_until
+from tests.polling import until, wait_for_questions, wait_until
 
 
 class Start(StartEvent):
@@ -92,7 +92,7 @@ def test_c027_a_timeout_says_where():
 
     async def main() -> None:
         run = flow.with_options(clock=clock).run(run_id="where")
-        await until(lambda: len(run.requests) == 1)
+        await until(lambda: len(run.requests) == 1)  # beside a step that works
         clock.advance(0.2)
         with pytest.raises(WorkflowTimeoutError) as caught:
             await run
@@ -151,7 +151,7 @@ def test_c041_the_three_bad_ends_are_three_events_and_three_statuses():
 
 def test_c087_what_goes_wrong_in_a_widget_is_read_in_the_widget_and_the_run_stays_answerable():
     run = Review().run(n=1)
-    wait_until(lambda: len(run.requests) == 1)
+    wait_for_questions(run)
     box = run.requests[0].form()
     box.children[2].children[0].click()  # nothing is filled in
     said = [str(leaf.value) for leaf in _leaves(box) if 'role="alert"' in str(getattr(leaf, "value", ""))]

@@ -16,7 +16,7 @@ from flownb.testing.feed import spec
 from flownb.testing.feed import step as spec_step
 from tests.notebook.panels import Count, Review, YesNo, on_engine, panel_of
 from tests.notebook.test_twin import twin_of
-from tests.polling import wait_until
+from tests.polling import wait_for_questions, wait_until
 
 
 def _size(message: dict[str, Any]) -> int:
@@ -39,7 +39,7 @@ def test_c093_a_view_that_is_closed_leaves_nothing_behind():
     """Fifty views of one run: afterwards there are as many widgets and subscribers as after the first one, and one
     click is one answer."""
     run = Review().with_options(host="thread").run(n=2)
-    wait_until(lambda: len(run.requests) == 2)
+    wait_for_questions(run, 2)
 
     def show_and_close() -> tuple[int, tuple[int, int]]:
         panel = RunPanel(run.view.screen, compact=True)
@@ -92,7 +92,7 @@ def test_c097_a_text_that_names_a_file_or_a_page_is_shown_as_it_is(text: str):
     assert not re.search(rf"(?:src|href)=\"[^\"]*{re.escape(text)}", shown.html())
     run = YesNo().with_options(host="thread").run()
     with panel_of(run) as (panel, _):
-        wait_until(lambda: len(run.requests) == 1)
+        wait_for_questions(run)
         said = embed_snippet([panel])
         assert "root:" not in said
 
@@ -110,7 +110,7 @@ def test_c103_an_end_of_script_in_a_value_ends_no_script():
 
         run = flow.with_options(host="thread").run()
         with panel_of(run) as (panel, _):
-            wait_until(lambda run=run: len(run.requests) == 1)
+            wait_for_questions(run)
             wait_until(lambda panel=panel: panel.view.live.get("status") == "waiting")
             page = embed_snippet([panel])
         (state,) = re.findall(r'<script type="application/vnd.jupyter.widget-state\+json">(.*?)</script>', page, re.S)

@@ -9,7 +9,7 @@ import pytest
 from flownb import Context, Event, HumanResponseEvent, InputRequiredEvent, StartEvent, StopEvent, Workflow
 from flownb.errors import AlreadyAnswered, AnswerTimeout, RequestClosed, WorkflowCancelledByUser
 from flownb.testing import ManualClock
-from tests.polling import until, wait_until
+from tests.polling import until, wait_for_questions, wait_until
 
 
 class Start(StartEvent):
@@ -48,7 +48,7 @@ def test_c065_five_equal_questions_are_five_and_are_answered_in_any_order():
         return StopEvent(result=[d.text for d in ev])
 
     run = flow.run()
-    wait_until(lambda: len(run.requests) == 5)
+    wait_for_questions(run, 5)
     ids = [r.id for r in run.requests]
     assert len(set(ids)) == 5
     for i in (3, 0, 4, 2, 1):
@@ -66,12 +66,12 @@ def test_c071_the_first_answer_stands():
         return StopEvent(result=first.text)
 
     run = flow.run()
-    wait_until(lambda: len(run.requests) == 1)
+    wait_for_questions(run)
     first = run.requests[0]
     first.answer(text="yes")
     with pytest.raises(AlreadyAnswered, match="text='yes'"):
         first.answer(text="no")
-    wait_until(lambda: len(run.requests) == 1 and run.requests[0].number == 2)
+    wait_for_questions(run, numbers=[2])
     with pytest.raises(AlreadyAnswered):
         run.answer(first.id, text="no")
     first.answer(text="yes")  # the same again is harmless
@@ -99,9 +99,11 @@ def test_c073_after_the_first_answer_only_the_second_question_is_pending(kind: s
             return StopEvent(result=[a.text, b.text])
 
     run = flow.run()
-    wait_until(lambda: [r.question.text for r in run.requests] == ["A"])
+    wait_for_questions(run)
+    assert [r.question.text for r in run.requests] == ["A"]
     run.answer(text="a")
-    wait_until(lambda: [r.question.text for r in run.requests] == ["B"])
+    wait_for_questions(run, numbers=[2])
+    assert [r.question.text for r in run.requests] == ["B"]
     run.answer(text="b")
     assert run.result(20) == ["a", "b"]
 
@@ -272,13 +274,14 @@ def test_c069_a_restored_run_asks_what_was_open_and_nothing_twice():
         return StopEvent(result=[ev.text, (await ctx.ask(Ask(text="Q2"))).text])
 
     run = flow.run()
-    wait_until(lambda: len(run.requests) == 1)
+    wait_for_questions(run)
     run.answer(text="A1")
-    wait_until(lambda: [r.question.text for r in run.requests] == ["Q2"])
+    wait_for_questions(run, numbers=[2])
     plain = json.loads(json.dumps(run.snapshot()))
     run.cancel().result(20)
     again = flow.resume(plain)
-    wait_until(lambda: [r.question.text for r in again.requests] == ["Q2"])
+    wait_for_questions(again)
+    assert [r.question.text for r in again.requests] == ["Q2"]
     assert starts == ["one", "two"]
     assert list(again.now.waiting) == ["two"]
     assert [len(found) for found in again.now.waiting.values()] == [1]

@@ -17,7 +17,7 @@ from flownb.runs import Store
 from flownb.runtime.commit import Committer
 from flownb.store.codec import Codec
 from flownb.testing import ManualClock
-from tests.polling import until
+from tests.polling import until, until_asked
 from tests.runtime.flows import Approve, Begin, Count, CountingJournal, Done, Item, Plain, Verdict
 
 
@@ -334,10 +334,10 @@ def test_by_event_type_of_a_question_its_answer_and_its_default():
             seen.append(type(run.debug.inbox[0]).__name__)
             run.cont()
             if n == 1:
-                await until(lambda: run.requests)
+                await until_asked(run)
                 run.answer(ok=True)
             if n == 3:
-                await until(lambda: len(run.requests) == 1)
+                await until_asked(run)
                 clock.advance(10)
         assert await run is True
         assert seen == ["WaitOpened", "RequestAnswered", "WaitOpened", "TimerFired"]

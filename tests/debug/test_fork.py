@@ -24,7 +24,7 @@ from flownb.events import StepFailedEvent
 from flownb.retry_policy import retry_policy, stop_after_attempt, wait_fixed
 from flownb.run import Run
 from flownb.testing import ManualClock
-from tests.polling import until
+from tests.polling import until, until_asked
 from tests.runtime.flows import Approve, Asks, Begin, Count, Done, Item, Verdict
 
 
@@ -42,7 +42,7 @@ def seq_of(run: Run[Any], kind: type[Tick], **fields: Any) -> int:
 
 
 async def asked(run: Run[Any], n: int = 1) -> None:
-    await until(lambda: len(run.requests) == n)
+    await until_asked(run, n)
 
 
 def test_a_fork_shares_the_ticks_before_it():
@@ -362,9 +362,9 @@ def test_a_fork_remembers_its_questions():
         run = flow.run()
         await asked(run)
         run.answer(ok=True)
-        await until(lambda: [r.number for r in run.requests] == [2])
+        await until_asked(run, numbers=[2])
         other = fork(run)
-        await until(lambda: [r.number for r in other.requests] == [2])
+        await until_asked(other, numbers=[2])
         assert [(r.number, r.status) for r in other.requests.all()] == [(1, "answered"), (2, "open")]
         assert other.requests[0].answer_type is bool
         other.answer(True)

@@ -22,7 +22,7 @@ from flownb.core.ticks import (
 from flownb.errors import WorkflowCancelledByUser
 from flownb.retry_policy import retry_policy, stop_after_attempt, wait_fixed
 from flownb.testing import ManualClock
-from tests.polling import until, wait_until
+from tests.polling import until, until_asked, wait_until
 from tests.runtime.flows import Approve, Asks, Begin, Count, Done, Forever, Item, Verdict
 
 
@@ -271,7 +271,7 @@ def test_answers_wait_while_paused_and_never_lift_the_pause():
 
     async def main() -> None:
         run = Asks().run()
-        await until(lambda: run.requests)
+        await until_asked(run)
         await run.pause()
         run.answer(ok=True)
         await asyncio.sleep(0.01)
@@ -325,7 +325,7 @@ def test_an_accepted_answer_beats_a_deadline_that_passed_while_paused():
 
     async def main() -> None:
         run = Two().with_options(clock=clock).run()
-        await until(lambda: len(run.requests) == 2)
+        await until_asked(run, 2)
         await run.pause()
         run.answer(1, ok=True)
         clock.advance(60)
@@ -348,7 +348,7 @@ def test_a_deadline_that_is_stepped_to_passes_an_accepted_answer_by():
 
     async def main() -> None:
         run = Limited().with_options(clock=clock).run()
-        await until(lambda: run.requests)
+        await until_asked(run)
         await run.pause()
         clock.advance(10)
         await until(lambda: run.debug.inbox)

@@ -8,7 +8,7 @@ import pytest
 from flownb import Context, Event, StopEvent, Workflow
 from flownb.core.commands import OpenRequest, StartStep, WakeStep
 from flownb.errors import WorkflowConfigurationError
-from tests.polling import wait_until
+from tests.polling import wait_for_questions
 from tests.runtime.flows import Approve, Asks, Begin, Count, Done, Item
 
 
@@ -71,7 +71,7 @@ def test_the_story_of_a_tick_is_what_led_to_it_and_what_it_led_to():
         return StopEvent(result=1)
 
     run = flow.run()
-    wait_until(lambda: run.requests)
+    wait_for_questions(run)
     run.answer(ok=True)
     run.result(20)
     kinds = {type(tick).__name__: seq for seq, tick in enumerate(run.debug.ticks, 1)}
@@ -86,7 +86,7 @@ def test_the_story_of_a_tick_is_what_led_to_it_and_what_it_led_to():
 
 def test_the_story_of_a_question():
     run = Asks().run()
-    wait_until(lambda: run.requests)
+    wait_for_questions(run)
     run.answer(ok=True)
     run.result(20)
     assert [name for _, name, _ in told(run.debug.story(Approve))] == ["WaitOpened"]

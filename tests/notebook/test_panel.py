@@ -15,7 +15,7 @@ from flownb.notebook import panel as panel_module
 from flownb.notebook.forms import AnswerForm
 from flownb.notebook.panel import RunPanel
 from tests.notebook.panels import Begin, Count, Hangs, Odd, Page, Review, Talks, Verdict, YesNo, on_engine, panel_of
-from tests.polling import wait_until
+from tests.polling import wait_for_questions, wait_until
 
 
 def ended(flow: Workflow, **fields: Any) -> Any:
@@ -27,7 +27,7 @@ def ended(flow: Workflow, **fields: Any) -> Any:
 def asking(n: int) -> Any:
     """A run that has asked for n verdicts."""
     run = Review().run(n=n)
-    wait_until(lambda: len(run.requests) == n)
+    wait_for_questions(run, n)
     return run
 
 
@@ -324,7 +324,7 @@ def test_a_countdown_is_renewed_once_a_second_and_costs_nothing_else(monkeypatch
     """A question that is open for days must not cost 20 messages a second."""
     monkeypatch.setattr(panel_module, "_SECONDS_BETWEEN_NOTES", 0.05)
     run = flow_with_deadline().run()
-    wait_until(lambda: len(run.requests) == 1)
+    wait_for_questions(run)
     with panel_of(run) as (panel, _):
         wait_until(lambda: forms_of(panel) and panel.view.graph["svg"])
         on_engine(run, panel.publish)

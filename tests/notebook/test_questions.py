@@ -10,7 +10,7 @@ from flownb.notebook import kernel, questions
 from flownb.notebook.questions import deadline_note, ending_note, form_for, show_form, title_of
 from flownb.testing import ManualClock
 from tests.notebook.panels import Begin, Odd, Review, Verdict, on_engine
-from tests.polling import wait_until
+from tests.polling import wait_for_questions, wait_until
 
 
 def asks(question: Any, clock: ManualClock | None = None, **options: Any) -> Any:
@@ -23,7 +23,7 @@ def asks(question: Any, clock: ManualClock | None = None, **options: Any) -> Any
 
     settings = {"clock": clock} if clock is not None else {}
     run = flow.with_options(host="thread", **settings).run()
-    wait_until(lambda: len(run.requests) == 1)
+    wait_for_questions(run)
     return run
 
 
@@ -112,7 +112,7 @@ def send(box: Any, decision: str) -> None:
 
 def test_a_request_has_a_form_of_its_own_that_answers():
     run = Review().run(n=1)
-    wait_until(lambda: len(run.requests) == 1)
+    wait_for_questions(run)
     box = run.requests[0].form()
     send(box, "drop")
     assert run.result(timeout=10) == 1
@@ -123,7 +123,7 @@ def test_a_request_has_a_form_of_its_own_that_answers():
 
 def test_a_form_alone_says_when_the_question_is_answered_elsewhere():
     run = Review().run(n=1)
-    wait_until(lambda: len(run.requests) == 1)
+    wait_for_questions(run)
     request = run.requests[0]
     box = request.form()
     run.answer(decision="keep", by="bob")
@@ -137,7 +137,7 @@ def test_requests_as_an_output_show_at_most_three_forms(monkeypatch: pytest.Monk
     monkeypatch.setattr(questions, "_display", lambda value, **more: shown.append(value))
     monkeypatch.setattr(kernel, "has_front_end", lambda: True)
     run = Review().run(n=5)
-    wait_until(lambda: len(run.requests) == 5)
+    wait_for_questions(run, 5)
     run.requests._ipython_display_()
     assert len(shown) == 4
     assert shown[-1]["text/plain"].startswith("<5 open questions: ")

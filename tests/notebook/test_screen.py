@@ -13,7 +13,7 @@ from flownb.notebook.layout import lay_out
 from flownb.notebook.screen import Screen
 from tests.notebook.graphs import chain
 from tests.notebook.panels import Count, Hangs, Review, on_engine
-from tests.polling import wait_until
+from tests.polling import wait_for_questions, wait_until
 
 
 def test_a_screen_made_late_shows_the_same_as_one_from_the_beginning():
@@ -42,7 +42,7 @@ def test_the_live_state_says_what_fails_and_why():
 def test_of_many_questions_the_oldest_are_listed_and_all_are_counted(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(screen_module, "SHOWN_QUESTIONS", 5)
     run = Review().with_options(host="thread").run(n=8)
-    wait_until(lambda: len(run.requests) == 8)
+    wait_for_questions(run, 8)
     made = Screen(run).wait()
     live = on_engine(run, lambda: made.live({2}))
     assert [q["id"] for q in live["questions"]] == ["1", "2", "3", "4", "5"]

@@ -21,7 +21,7 @@ from flownb.runtime.capture import sink
 from flownb.runtime.commit import Committer
 from flownb.runtime.runner import Runner
 from flownb.store.codec import Codec
-from tests.polling import until, wait_until
+from tests.polling import until, until_asked, wait_until
 from tests.runtime.flows import Asks, Count, CountingJournal, Forever, Item, Plain
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -165,7 +165,7 @@ def test_a_run_left_behind_by_asyncio_run_says_so_instead_of_hanging():
 def test_a_question_left_behind_refuses_its_answer():
     async def main() -> Any:
         run = Asks().run()
-        await until(lambda: len(run.requests) == 1)
+        await until_asked(run)
         return run
 
     run = asyncio.run(main())

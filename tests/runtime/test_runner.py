@@ -35,7 +35,7 @@ from flownb.runtime.runner import TRIES, Runner
 from flownb.runtime.worker import Worker
 from flownb.store.codec import Codec
 from flownb.testing import ManualClock
-from tests.polling import until, wait_until
+from tests.polling import until, until_asked, wait_for_questions, wait_until
 from tests.runtime.flows import Approve, Asks, Begin, Count, CountingJournal, Done, Forever, Item, Verdict
 
 
@@ -100,7 +100,7 @@ def test_an_answer_that_came_while_the_store_was_blocked_is_taken():
     """R1.31: accepted stays accepted."""
     journal = CountingJournal()
     run = Asks().with_options(store=stored(journal)).run()
-    wait_until(lambda: len(run.requests) == 1)
+    wait_for_questions(run)
     journal.fails = 2
     run.answer(ok=True)
     assert run.result(20) is True
@@ -110,7 +110,7 @@ def test_a_cancel_works_while_the_store_is_blocked_before():
     """Its tick is first in line: nothing that waited before it is admitted any more."""
     journal = CountingJournal()
     run = Asks().with_options(store=stored(journal)).run()
-    wait_until(lambda: len(run.requests) == 1)
+    wait_for_questions(run)
     journal.fails = 2
     run.answer(ok=True)
     run.cancel("no more").result(20)
@@ -359,7 +359,7 @@ def test_a_deadline_never_beats_an_answer_that_was_accepted():
 
     async def main() -> Any:
         run = Limited().with_options(clock=clock).run()
-        await until(lambda: len(run.requests) == 1)
+        await until_asked(run)
         await run.pause()
         run.answer(ok=True)
         clock.advance(60)
@@ -450,7 +450,7 @@ def test_a_timer_that_nothing_waits_for_any_more_is_no_tick():
 
     async def main() -> Any:
         run = Asks().with_options(clock=clock).run()
-        await until(lambda: len(run.requests) == 1)
+        await until_asked(run)
         run._runner.put(TimerFired(clock.now(), 99))
         run.answer(ok=True)
         await run
@@ -633,7 +633,7 @@ def test_a_step_always_reads_what_it_wrote_while_ticks_are_admitted():
 def test_a_write_that_is_admitted_between_the_two_looks_is_seen():
     """The same, in the one order of events that loses it if the looks are simply made one after the other."""
     run = Asks().with_options(state={"n": 0}).run()
-    wait_until(lambda: len(run.requests) == 1)
+    wait_for_questions(run)
     runner = run._runner
     user = runner.user
     write = StateWritten(0.0, "ask", 1, 1, {"n": value_out(1)})

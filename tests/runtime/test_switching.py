@@ -7,7 +7,7 @@ import pytest
 
 from flownb import Store
 from flownb.runtime import switching
-from tests.polling import wait_until
+from tests.polling import wait_for_questions, wait_until
 from tests.runtime.flows import Asks, Count
 
 
@@ -15,7 +15,7 @@ from tests.runtime.flows import Asks, Count
 def test_it_is_short_while_a_stored_run_is_driven_by_the_engines_thread(tmp_path: Path, kept: bool):
     before = sys.getswitchinterval()
     asks = Asks().with_options(host="thread", store=Store(tmp_path / "runs.db") if kept else None).run()
-    wait_until(lambda: len(asks.requests) == 1)
+    wait_for_questions(asks)
     assert (sys.getswitchinterval() < before / 2) is kept
     asks.answer(ok=True)
     asks.result(20)

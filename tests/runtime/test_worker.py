@@ -413,7 +413,7 @@ def test_a_closed_loop_fails_no_step(slow_s: float):
 
     async def main() -> Any:
         run = Asks().run()
-        await until(lambda: len(run.requests) == 1)
+        await until(lambda: len(run.requests) == 1)  # beside a step that works
         asyncio.get_running_loop().run_in_executor(None, time.sleep, slow_s)
         return run
 

@@ -8,7 +8,7 @@ from flownb import Context, StartEvent, StopEvent, Store, Workflow
 from flownb.core.ticks import CancelRequested, ChildFinished, RunOpened, RunStarted
 from flownb.store.drivers import is_gone
 from flownb.store.journal import Append
-from tests.polling import wait_until
+from tests.polling import wait_for_questions, wait_until
 from tests.stored.flows import Parent, Returns, notes
 from tests.stored.other import Other
 
@@ -32,7 +32,7 @@ def test_a_finished_child_is_not_run_again_and_an_unfinished_one_goes_on(
     log, store = tmp_path / "log", open_store(any_place)
     abandoned(any_place, store, other, log)
     run = Parent().with_options(store=store).resume("p")
-    wait_until(lambda: len(run.requests) == 1)
+    wait_for_questions(run)
     assert run.requests[0].id == "p/1/2:1"
     run.answer(ok=True, words="on")
 
@@ -49,7 +49,7 @@ def test_r6_20_parent_and_child_name_each_other(place: str, open_store: Open):
     """R6.20: in both journals, and in the store's list."""
     store = open_store(place)
     run = Parent().with_options(store=store).run(run_id="p")
-    wait_until(lambda: len(run.requests) == 1)
+    wait_for_questions(run)
     first = store.history("p/1/2")[0]
     assert isinstance(first, RunStarted)
     assert (first.parent.run_id, first.parent.child) == ("p", 2)  # type: ignore[union-attr]
@@ -71,7 +71,7 @@ def test_r6_21_the_end_of_a_child_is_on_the_disk_first(place: str, open_store: O
 
     store.journal.append = spy  # type: ignore[method-assign]
     run = Parent().with_options(store=store).run(run_id="p")
-    wait_until(lambda: len(run.requests) == 1)
+    wait_for_questions(run)
     run.answer(ok=True)
     run.result(20)
 
@@ -146,7 +146,7 @@ def test_a_child_goes_on_with_the_newest_definition_of_its_workflow(place: str, 
         return StopEvent(result=await ctx.run(inner))
 
     run = outer.with_options(store=store).run(run_id="o")
-    wait_until(lambda: len(run.requests) == 1)
+    wait_for_questions(run)
     run.suspend(drain=0).result(20)
     wait_until(lambda: run.children["o/1/1"].status == "suspended")
 
@@ -157,7 +157,7 @@ def test_a_child_goes_on_with_the_newest_definition_of_its_workflow(place: str, 
     newer = Workflow[Any]("inner")
     newer.step(asks)
     again = outer.with_options(store=open_store(place)).resume("o")
-    wait_until(lambda: len(again.requests) == 1)
+    wait_for_questions(again)
     again.answer("yes")
 
     assert again.result(20) == "new: yes"

@@ -9,7 +9,7 @@ import flownb.runs
 import flownb.starting
 from flownb import Context, HumanResponseEvent, InputRequiredEvent, StartEvent, StopEvent, Store, Workflow, step
 from flownb.errors import AnswerInvalid, LiveValueLost, WorkflowConfigurationError
-from tests.polling import wait_until
+from tests.polling import wait_for_questions
 
 KEY = "WkdUd1Z5b2hMcE9rS2J5bXNGdzB2dG9QbnhRc0R5a2E="
 
@@ -38,9 +38,9 @@ class Door(Workflow[str]):
 def _begun(store: Store) -> None:
     """A run that waits with two secrets, as another process left it."""
     run = Door().with_options(store=store, host="thread").run(run_id="door", user="ann", password="hunter2")
-    wait_until(lambda: len(run.requests) == 1)
+    wait_for_questions(run)
     run.answer(pin="0815")
-    wait_until(lambda: bool(run.requests) and run.requests[0].number == 2)
+    wait_for_questions(run, numbers=[2])
     run.suspend(0).result(5)
     store.close()
     flownb.starting.known.clear()
@@ -84,13 +84,13 @@ def test_a_secret_answer_from_another_process_is_refused_where_it_would_be_lost(
     """Not accepted and then lost; in plain text it is in no inbox."""
     store = Store(tmp_path / "runs.db")
     run = Door().with_options(store=store, host="thread").run(run_id="door", user="ann", password="hunter2")
-    wait_until(lambda: len(run.requests) == 1)
+    wait_for_questions(run)
     other = Store(tmp_path / "runs.db")
     flownb.starting.known.pop((store, "door"))
     with pytest.raises(AnswerInvalid, match="FLOWNB_KEY"):
         other.run("door").answer(pin="4711")
     run.answer(pin="0815")
-    wait_until(lambda: bool(run.requests) and run.requests[0].number == 2)
+    wait_for_questions(run, numbers=[2])
     run.answer(True)
     assert run.result(20).endswith("0815")
     other.close()

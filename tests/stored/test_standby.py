@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from flownb import Context, StartEvent, StopEvent, Store, Workflow, step
-from tests.polling import wait_until
+from tests.polling import wait_for_questions
 
 
 class Asks(Workflow[bool]):
@@ -42,7 +42,7 @@ def test_a_driver_that_dies_is_followed_by_a_process_that_stands_by(store: Store
     """R5.7, R5.12: who resumed the run and was told that another one drives it goes on when that one is killed."""
     flow = Asks().with_options(store=store, host="thread")
     run = flow.run(run_id="left")
-    wait_until(lambda: len(run.requests) == 1)
+    wait_for_questions(run)
     run.suspend(0).result(5)
     with driven_elsewhere(store, "left"):
         with pytest.warns(UserWarning, match="drives it"):
@@ -56,7 +56,7 @@ def test_a_driver_that_dies_is_followed_by_a_process_that_stands_by(store: Store
 def test_who_only_looks_takes_nothing_over(store: Store, tmp_path: Path):
     """R5.12: a viewer never drives."""
     run = Asks().with_options(store=store, host="thread").run(run_id="left")
-    wait_until(lambda: len(run.requests) == 1)
+    wait_for_questions(run)
     run.suspend(0).result(5)
     with driven_elsewhere(store, "left"):
         pass
