@@ -26,7 +26,7 @@ from flownb.core.state import Status
 from flownb.errors import AnswerInvalid, WorkflowConfigurationError
 from flownb.store.marks import UnknownEvent
 from tests.polling import wait_for_questions, wait_until
-from tests.runtime.flows import Asks, Forever
+from tests.runtime.flows import Asks
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -546,18 +546,35 @@ def test_ctrl_c_suspends_a_run_and_says_how_to_go_on(folder: Path, flownb: Cli):
     assert ran(folder, *shlex.split(told.partition(": ")[2])[1:], SLOW_S="0")[1] == "slept\n"
 
 
-def test_ctrl_c_while_a_run_is_taken_over_suspends_it_too():
-    """Nothing drives it silently on, or leaves it without a word."""
-    before = signal.getsignal(signal.SIGINT)
-    with resuming.Interrupt() as interrupt:
-        run = Forever().with_options(host="thread").run()
+def test_ctrl_c_while_a_run_is_taken_over_suspends_it_too(folder: Path, flownb: Cli, monkeypatch: pytest.MonkeyPatch):
+    """It is driven from here already, and nobody waits for it yet."""
+    resume = resuming.resume
+
+    def interrupted(*args: Any) -> Any:
+        run = resume(*args)
         signal.raise_signal(signal.SIGINT)
-        with pytest.raises(resuming.Interrupted):
-            resuming.wait(run, print, None, [], interrupt)
-    assert run.status == "suspended"
-    with resuming.Interrupt(), pytest.raises(KeyboardInterrupt):
-        for _ in range(2):
-            signal.raise_signal(signal.SIGINT)
+        return run
+
+    monkeypatch.setattr(resuming, "resume", interrupted)
+    before = signal.getsignal(signal.SIGINT)
+    code, _, err = flownb("resume", "flows:Slow", "slow")
+    assert signal.getsignal(signal.SIGINT) is before
+    assert (code, err.splitlines()[0]) == (130, "Run slow of Slow goes on here. Ctrl-C suspends it.")
+    assert "Run slow is suspended. Go on with it: python -m flownb resume flows:Slow slow" in err
+    assert "Run slow of Slow: suspended\n" in flownb("show", "slow")[1]
+
+
+def test_a_second_ctrl_c_ends_the_taking_over(folder: Path, flownb: Cli, monkeypatch: pytest.MonkeyPatch):
+    """A store that does not answer keeps nobody."""
+
+    def stuck(*args: Any) -> Any:
+        signal.raise_signal(signal.SIGINT)
+        signal.raise_signal(signal.SIGINT)
+        raise AssertionError("the second one counts at once")
+
+    monkeypatch.setattr(resuming, "resume", stuck)
+    before = signal.getsignal(signal.SIGINT)
+    assert flownb("resume", "flows:Slow", "slow")[0] == 130
     assert signal.getsignal(signal.SIGINT) is before
 
 
@@ -649,8 +666,12 @@ def asked_in_terminal(store: Store, *typed: str) -> tuple[Any, list[str]]:
         except StopIteration:
             raise EOFError from None
 
+    def answer_when_told() -> None:
+        wait_until(lambda: any("flownb answer" in line for line in list(said)))
+        run.answer(ok=True)
+
     if len(typed) == 1 and typed[0] == "":
-        threading.Timer(0.5, lambda: run.answer(ok=True)).start()
+        threading.Thread(target=answer_when_told).start()
     resuming.wait(run, said.append, ask, [])
     return run, said
 

@@ -147,12 +147,12 @@ def resume(args: Args) -> int:
     with opened(args.store) as store:
         part = store_words(args.store, store)
         run_id = looking.full_id(store, args.run) if args.run else None
-        with resuming.Interrupt() as interrupt:
+        with resuming.Held() as held:
             run = resuming.resume(args.workflow, store, run_id)
             if not run.is_done():
                 say(f"Run {run.run_id} of {run.workflow.name} goes on here. Ctrl-C suspends it.")
             try:
-                resuming.wait(run, say, input if _is_terminal() else None, part, interrupt)
+                resuming.wait(run, say, input if _is_terminal() else None, part, held.let_go)
             except resuming.Interrupted:
                 go_on = words_of(["python", "-m", "flownb", "resume", args.workflow, run.run_id, *part])
                 say(f"\nRun {run.run_id} is suspended. Go on with it: {go_on}")

@@ -6,9 +6,10 @@ import importlib
 import os
 import signal
 import sys
+import threading
 import traceback
 from collections.abc import Callable
-from types import FrameType, ModuleType
+from types import ModuleType
 from typing import Any
 
 from flownb.answering import answer_request
@@ -41,6 +42,40 @@ Say = Callable[[str], None]
 
 class Interrupted(Exception):
     """Somebody pressed Ctrl-C; the run is suspended."""
+
+
+class Held:
+    """Ctrl-C while a run is taken over counts when it is there, so that it is suspended and not just left; a second one
+    counts at once."""
+
+    def __init__(self) -> None:
+        self._is_pressed = False
+        self._before: Any = None
+
+    def __enter__(self) -> Held:
+        if threading.current_thread() is threading.main_thread():
+            self._before = signal.signal(signal.SIGINT, self._press)
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        if self._before is not None and signal.getsignal(signal.SIGINT) == self._press:
+            signal.signal(signal.SIGINT, self._before)
+        self._before = None
+
+    def _press(self, *signalled: object) -> None:
+        if self._is_pressed:
+            raise KeyboardInterrupt
+        self._is_pressed = True
+
+    def let_go(self) -> None:
+        """From now on it counts as ever, and what was held counts now.
+
+        Raises:
+            KeyboardInterrupt: It was pressed meanwhile.
+        """
+        self.__exit__()
+        if self._is_pressed:
+            raise KeyboardInterrupt
 
 
 def workflow_at(place: str) -> Launcher[Any] | Workflow[Any]:
@@ -142,36 +177,12 @@ def _refuse_driven(store: Store, run_id: str, driver: str) -> None:
         )
 
 
-class Interrupt:
-    """Ctrl-C from here on: one that comes while a run is taken over is heard once there is something to suspend, a
-    second one at once."""
-
-    def __enter__(self) -> Interrupt:
-        self._is_pressed = False
-        self._before = signal.signal(signal.SIGINT, self._press)
-        return self
-
-    def __exit__(self, *exc: object) -> None:
-        signal.signal(signal.SIGINT, self._before)
-
-    def _press(self, number: int, frame: FrameType | None) -> None:
-        if self._is_pressed:
-            raise KeyboardInterrupt
-        self._is_pressed = True
-
-    def hear(self) -> None:
-        """Raises KeyboardInterrupt if it was pressed, and whenever it is pressed from now on."""
-        signal.signal(signal.SIGINT, self._before)
-        if self._is_pressed:
-            raise KeyboardInterrupt
-
-
 def wait(
     run: Run[Any],
     say: Say,
     ask: Callable[[str], str] | None,
     store_part: list[str],
-    interrupt: Interrupt | None = None,
+    begin: Callable[[], None] = lambda: None,
 ) -> None:
     """Wait for the end, and let its questions be answered.
 
@@ -180,7 +191,7 @@ def wait(
         say: Prints a line for people.
         ask: Asks somebody for a line; None: nobody sits there.
         store_part: What a command that is told has to say of the store.
-        interrupt: Since before it is driven here.
+        begin: Called where Ctrl-C suspends the run already.
 
     Raises:
         Interrupted: Somebody pressed Ctrl-C; it is suspended.
@@ -188,8 +199,7 @@ def wait(
     """
     told: set[str] = set()
     try:
-        if interrupt is not None:
-            interrupt.hear()
+        begin()
         while not run.is_done():
             for request in list(run.requests):
                 if request.id not in told and request.status == "open":
@@ -207,6 +217,8 @@ def wait(
             except Exception:  # the run's own end, which is told by `result`
                 return
     except KeyboardInterrupt:
+        if run.is_done():
+            return
         run.suspend(DRAIN_S).result(DRAIN_S + 5)
         raise Interrupted from None
 
