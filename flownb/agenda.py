@@ -108,7 +108,7 @@ def drive(store: Store, run_id: str, until: str) -> Pending[Run[Any]]:
     runner = run._runner
     if is_viewed(runner) and not runner.ended:  # another process was faster just now
         _refuse_driven(store, run_id)
-    is_there: Pending[Moment] = run.when(handle._what, lambda: until == "quiet" and _is_still(runner))
+    is_there: Pending[Moment] = run.when(handle._what, lambda: until == "quiet" and _is_still(runner), runner.state.seq)
     is_there.on_end(lambda: handle.resolve(run))
     return handle
 

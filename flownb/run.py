@@ -233,24 +233,23 @@ class Run(Awaitable[R], Generic[R]):
 
     def pause(self) -> Pending[Moment]:
         """Close the gate: running steps go on, what they bring waits in the inbox."""
-        runner = self._runner
-
+        runner, since = self._runner, self._runner.state.seq
         if not self.is_done():
             pass_on(runner, GateClosed(runner.clock.now(), "person", options.user))
-        return self.when("the pause", lambda: bool(runner.state.gate) and not runner.control)
+        return self.when("the pause", lambda: bool(runner.state.gate) and not runner.control, since)
 
     def cont(self) -> Pending[Moment]:
         """Open the gate. Awaiting it gives the moment of the next pause, or of the end."""
-        runner = self._runner
+        runner, since = self._runner, self._runner.state.seq
         if not self.is_done():
             runner.host.call(outside.open_gate, runner)
-        return self.when("the next pause or the end", lambda: bool(runner.state.gate) and not runner.control)
+        return self.when("the next pause or the end", lambda: bool(runner.state.gate) and not runner.control, since)
 
-    def when(self, what: str, is_there: Callable[[], bool]) -> Pending[Moment]:
-        """A handle of the moment in which something is so, or in which the run is over or not driven any more."""
+    def when(self, what: str, is_there: Callable[[], bool], since: int) -> Pending[Moment]:
+        """A handle of the moment in which something is so, or in which the run is over or not driven any more; it tells
+        of the ticks that passed `since`."""
         runner = self._runner
         handle: Pending[Moment] = Pending(what, runner.host.loop)
-        since = runner.state.seq
         if self.is_done():
             handle.resolve(self._now(since))
         else:
