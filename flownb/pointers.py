@@ -10,7 +10,7 @@ from flownb.core.graph import short
 from flownb.core.lacking import Lack, lacking
 from flownb.core.outstanding import describe, is_still, waits_for
 from flownb.core.state import Delivery, Did, RunState
-from flownb.core.ticks import AnyTick, BreakpointHit, EventsSent, GateClosed, StepFailed, StepFinished
+from flownb.core.ticks import AnyTick, BreakpointHit, EventsSent, GateClosed, GateOpened, StepFailed, StepFinished
 from flownb.moment import deliveries
 
 #: Ticks that are named in a text, joins that are told of, and deliveries of each kind that are looked at.
@@ -96,8 +96,19 @@ def _closes(tick: AnyTick) -> str:
     if isinstance(tick, BreakpointHit):
         return f"breakpoint {tick.breakpoint} was hit"
     if isinstance(tick, GateClosed):
-        return f"{tick.by or 'somebody'} paused it" if tick.reason == "person" else "it was paused"
+        by = {"person": f"{tick.by or 'somebody'} paused it", "breakpoint": "it was run to here"}
+        return by.get(tick.reason, "it was paused")
     return ""
+
+
+def closed_by_breakpoint(ticks: Sequence[AnyTick]) -> BreakpointHit | GateClosed | None:
+    """The breakpoint that closed the gate last, or the goal that did; None if it is not among the last ticks."""
+    for tick in islice(reversed(ticks), 100):
+        if isinstance(tick, GateOpened) and tick.reason == "breakpoint":
+            return None
+        if isinstance(tick, BreakpointHit) or (isinstance(tick, GateClosed) and tick.reason == "breakpoint"):
+            return tick
+    return None
 
 
 def looks_at_a_stall(state: RunState, ticks: Sequence[AnyTick]) -> Iterator[Look]:

@@ -14,6 +14,7 @@ from flownb.moment import deliveries, failure_of, waits_of
 from flownb.pointers import (
     SLOW_S,
     Reason,
+    closed_by_breakpoint,
     latest,
     longest_of,
     looks_at,
@@ -173,10 +174,12 @@ def _why_closed(state: RunState, n: int, ticks: Sequence[AnyTick]) -> Iterator[s
     if state.budget:
         yield f"{state.budget} more may pass."
     if "breakpoint" in state.gate:
-        hit = next((tick for tick in islice(reversed(ticks), 100) if isinstance(tick, BreakpointHit)), None)
-        if hit is not None:
+        hit = closed_by_breakpoint(ticks)
+        if isinstance(hit, BreakpointHit):
             failed = f", whose condition failed: {hit.error}" if hit.error else ""
             yield f"Breakpoint {hit.breakpoint} was hit ({hit.what or 'no condition'}{failed})."
+        elif hit is not None:
+            yield "It is where it was to run to."
     if "parent" in state.gate:
         parent = state.head.parent
         yield f"Its parent{f' {parent.run_id}' if parent is not None else ''} is paused."

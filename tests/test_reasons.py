@@ -275,6 +275,13 @@ def test_a_paused_run_points_at_what_closed_its_gate():
     assert looked_at(t.GateClosed(100.0)).endswith("Look at tick 2 (somebody paused it).")
     assert looked_at(t.BreakpointHit(100.0, 3)).endswith("Look at tick 2 (breakpoint 3 was hit).")
     assert looked_at(t.GateClosed(100.0, "parent")).endswith("Look at tick 2 (it was paused).")
+    assert looked_at(t.GateClosed(100.0, "breakpoint")) == (
+        "Paused (breakpoint); the inbox is empty. It is where it was to run to. Running: work (Start). "
+        "Look at tick 2 (it was run to here)."
+    )
+    hit, go_on = t.BreakpointHit(100.0, 3), t.GateOpened(100.0, "breakpoint")
+    assert "Breakpoint" not in looked_at(hit, go_on, t.GateClosed(100.0, "breakpoint"))  # it was another stop
+    assert "Breakpoint 3 was hit" in looked_at(t.GateClosed(100.0, "breakpoint"), hit)
     last = t.GateClosed(100.0, "person", "bob")
     state = play(t.GateClosed(100.0), t.GateOpened(100.0), last)
     assert reason_of(state, 100.0, ticks=[last]).ticks == (4,)  # of a run whose last ticks alone are at hand

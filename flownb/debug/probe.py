@@ -112,7 +112,7 @@ class Probe(Sequence[Row]):
         least, greatest = min(known), max(known)
         middle = (least + greatest) / 2
         n = min(BARS, len(numbers))
-        drawn = []
+        drawn: list[str] = []
         for i in range(n):
             part = [each for each in numbers[i * len(numbers) // n : (i + 1) * len(numbers) // n] if each is not None]
             drawn.append(_bar(max(part, key=lambda each: abs(each - middle)), least, greatest) if part else " ")

@@ -46,5 +46,11 @@ assert run.result(20) == 4
 past = run.debug.at(2)
 state: dict[str, Any] = past.state
 print(past.seq, state, past.tick, len(run.debug.ticks), run.debug.diff(1, 3))
+steps: dict[str, str] = past.steps
+led: tuple[int, ...] = past.causes + past.effects
+print(past.told, past.admitted, past.is_past, steps, led, run.why().ticks)
+probe = run.debug.probe("state.n", start=2)
+values: list[tuple[int, Any, str]] = [(row.seq, row.value, row.error) for row in probe]
+print(values, probe.to_dicts(), probe.errors, run.debug.probe(lambda m: len(m.running)).sparkline)
 fork = run.debug.fork(at=len(run.debug.ticks) - 1)
 assert fork.result(20) == 4
