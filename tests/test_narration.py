@@ -344,10 +344,65 @@ def test_partners_that_wait_for_each_other():
     assert play.says("load", t.EventsSent, outs=(out("B", 2),)) == (
         "load sent B(2): pair gets one of each, A(1) and B(2), and starts"
     )
-    flow = spec(step("load", "Start", fans="Row"), step("score", "Row", ("A", "B")), step("pair", slots=("A", "B")))
-    play = Play(spec(*flow.steps, step("sum", gathers="Done")))
+    flow = spec(
+        step("load", "Start", fans="Row"),
+        step("score", "Row", ("A", "B")),
+        step("pair", slots=("A", "B"), returns="Done"),
+        step("sum", gathers="Done"),
+    )
+    play = Play(flow)
     play.finish("load", row(1), row(2), fan=True)
     assert play.says("score", t.EventsSent, outs=(out("A", 1),)) == "score sent A(1): pair has A, and waits for B"
+    assert play.says("score", t.EventsSent, n=1, outs=(out("A", 2),)) == "score sent A(2): pair has A, and waits for B"
+    assert play.says("score", t.EventsSent, outs=(out("B", 3),)) == (
+        "score sent B(3): pair gets one of each, A(1) and B(3), and starts"
+    )
+
+
+def test_several_questions_at_once():
+    play = Play(spec(step("load", "Start", fans="Ask")))
+    assert play.finish("load", out("Ask", 1), out("Ask", 2), fan=True) == (
+        "load finished with a list of 2, Ask(1) and Ask(2): a person is asked 2 questions: Ask(1) and Ask(2)"
+    )
+
+
+def test_a_wait_that_is_awaited_again_and_what_a_failed_attempt_leaves():
+    play = Play()
+    child, sleep = t.RunChild("m:Kid", out("Start", 1)), t.Sleep(130.0)
+    play.feed(t.WaitOpened(100.0, "work", 1, 1, 1, child), t.WaitOpened(100.0, "work", 1, 1, 2, sleep))
+    assert play.feed(t.WaitOpened(100.0, "work", 1, 1, 2, sleep)) == "work goes on waiting for what it waited for"
+    assert play.says("work", t.StepFailed, failure=ODD, retry_at=140.0) == (
+        "work failed with ValueError('x'), attempt 1: it is tried again in 40 s; 1 child run is stopped"
+    )
+    play = Play()
+    play.feed(t.WaitOpened(100.0, "work", 1, 1, 1, sleep), t.TimerFired(130.0, 1))
+    assert play.feed(t.WaitOpened(130.0, "work", 1, 1, 1, sleep)) == "work waits for what has come already"
+
+
+def test_a_gathering_step_that_is_busy():
+    flow = spec(
+        step("load", "Start", fans="Page"),
+        step("split", "Page", fans="Row"),
+        step("page", gathers="Row", returns="Book", num_workers=1),
+        step("book", gathers="Book"),
+    )
+    play = Play(flow)
+    play.finish("load", out("Page"), out("Page"), fan=True)
+    assert play.finish("split", row(1), fan=True).endswith("page gets all that came, 1 event, and starts")
+    assert play.finish("split", row(2), fan=True).endswith("page gets what it gathers, which waits for a free worker")
+
+
+def test_the_last_words_of_a_cancelled_run():
+    """R5.51: its `@on_cancel` steps, and the end of their time."""
+    flow = spec(step("work", "Start"), step("tidy", "Off", on_cancel=True), types=[event("Off", role="engine")])
+    play = Play(flow)
+    assert play.feed(t.CancelRequested(101.0, "late", "ann", out("Off"))) == (
+        "ann cancels the run (late): tidy gets Off and starts; work is stopped"
+    )
+    timer = next(iter(play.state.timers))
+    assert play.feed(t.TimerFired(111.0, timer)) == (
+        "the time of the @on_cancel steps is over: the run is cancelled; 2 deliveries are cut off"
+    )
 
 
 def test_what_a_step_collects():

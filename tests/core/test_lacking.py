@@ -97,10 +97,15 @@ def test_partners_lack_each_other():
     assert lacking(state) == [Lack("pair", 1, 2, ("B | C",), has="A")]
     assert lacking(state)[0].words() == "1 of 2 arrived (A), missing B | C"
     flow = spec(
-        *FAN.steps[:1], step("score", "Row", ("A", "B")), step("pair", slots=("A", "B")), step("sum", gathers="D")
+        *FAN.steps[:1],
+        step("score", "Row", ("A", "B")),
+        step("pair", slots=("A", "B"), returns="Done"),
+        step("sum", gathers="Done"),
     )
     state, _ = finish(fanned(2, flow), "score", out("A"))
-    assert Lack("pair", 1, 2, ("B",), has="A") in lacking(state)
+    assert [lack.step for lack in lacking(state)] == ["sum", "pair"]
+    assert lacking(state)[1] == Lack("pair", 1, 2, ("B",), has="A")
+    assert lacking(state)[0].without == 1  # the branch itself is over
 
 
 def test_what_a_step_collects_lacks_what_it_asked_for():
@@ -116,6 +121,9 @@ def test_what_a_step_collects_lacks_what_it_asked_for():
     assert lacking(state, journal)[-1] == Lack("gather", 2, 4, ("Row", "Other"), has="2 × Row")
     assert lacking(state, journal)[-1].words() == "2 of 4 arrived (2 × Row), missing Row and Other"
     assert lacking(state)[-1].words() == "2 arrived (2 × Row)"
+    other = t.Collect("other", wants, out("Row", 1), key("Row"))
+    asked = [*journal, t.StepFinished(0.0, "gather", 9, 1, collects=(other,)), t.StepFinished(0.0, "gather", 9, 1)]
+    assert lacking(state, asked)[-1].wanted == 4
     assert lacking(state, [t.GateClosed(0.0)])[-1].wanted == 0
 
 
