@@ -124,7 +124,7 @@ class Context(Generic[S]):
     @property
     def task_key(self) -> str:
         """The same for every try of this delivery: an idempotency key for systems outside."""
-        return f"{self.run_id}/{self._worker.delivery.id}"
+        return self._worker.key or f"{self.run_id}/{self._worker.delivery.id}"
 
     def retry_info(self) -> RetryInfo:
         """What this attempt knows of those before it."""

@@ -222,6 +222,23 @@ class OutcomeUnknown(InputRequiredEvent[OutcomeDecision], defer_build=True):
     started_at: float = 0.0
 
 
+class RunAgainDecision(BaseModel):
+    """What a replay does with a step that must not simply run twice: run its code, take what was recorded of it (with
+    no record: as if it had returned nothing), or skip it, as if it had returned nothing."""
+
+    decision: Literal["run", "recorded", "skip"]
+
+
+class RunAgain(InputRequiredEvent[RunAgainDecision], defer_build=True):
+    """Asked by a replay before the code of a step with `idempotent=False` runs."""
+
+    prefix: str
+    step: str
+    input_event: Any
+    #: There is a recorded outcome of the same event.
+    is_recorded: bool = True
+
+
 class RequestClosedEvent(Event, defer_build=True):
     """A question that was returned or sent ended without an answer."""
 

@@ -332,6 +332,12 @@ class Run(Awaitable[R], Generic[R]):
             forked = next((t for t in runner.ticks if isinstance(t, RunForked) and t.run_id == self.run_id), None)
         return (forked.base, forked.base_seq) if isinstance(forked, RunForked) else None
 
+    @property
+    def replay_of(self) -> str:
+        """Id of the run whose recording it plays back; "" for none."""
+        first: Any = self._runner.ticks[0] if self._runner.ticks else self._runner.first
+        return first.replays if getattr(first, "run_id", "") == self.run_id else ""  # else: of a fork's shared ticks
+
     def snapshot(self) -> Any:
         """All of the run as it is now, as plain JSON can hold it; `flow.resume(snapshot)` goes on from it."""
         return room("snapshot")(self)

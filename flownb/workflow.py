@@ -403,6 +403,17 @@ def workflow_of(key: str) -> Workflow[Any] | None:
         return None
 
 
+def newest_of(key: str) -> Workflow[Any] | None:
+    """The same; of a class that was defined again an object of the new class, if it can be made without arguments."""
+    found, kind = _objects.get(key), _classes.get(key)
+    if kind is not None and type(found) is not kind:
+        try:
+            return kind()
+        except TypeError:
+            return found
+    return found if found is not None else workflow_of(key)
+
+
 #: Workflows of this process by key: the objects that somebody holds, and the classes.
 _objects: WeakValueDictionary[str, Workflow[Any]] = WeakValueDictionary()
 _classes: WeakValueDictionary[str, type[Workflow[Any]]] = WeakValueDictionary()

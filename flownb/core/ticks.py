@@ -106,6 +106,8 @@ class RunStarted(Tick, frozen=True):
     state: dict[str, Out] = {}
     terms: Terms = Terms()
     parent: Parent | None = None
+    #: The run whose recording it plays back; "" for none.
+    replays: str = ""
 
 
 class RunForked(Tick, frozen=True):
@@ -125,6 +127,8 @@ class RunForked(Tick, frozen=True):
     #: Deliveries, and children, whose end is among the ticks that follow at once: they are not started again.
     settled: tuple[int, ...] = ()
     over: tuple[int, ...] = ()
+    #: The run whose recording it plays back; "" for none.
+    replays: str = ""
 
 
 class RunOpened(Tick, frozen=True):

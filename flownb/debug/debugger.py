@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import TYPE_CHECKING, Any
 
 from flownb.core import commands as c
@@ -24,6 +24,7 @@ from flownb.runtime.pending import Pending
 from flownb.runtime.runner import Runner
 
 if TYPE_CHECKING:
+    from flownb.debug.divergence import Divergence, Replayed
     from flownb.debug.probe import Probe
 
 #: A step whose next tick has not arrived yet waits so long for it, then tells who is still running.
@@ -407,6 +408,49 @@ class Debugger:
         from flownb.debug.fork import retry  # few runs are forked
 
         return retry(self._run, step, event)
+
+    def replay(self, workflow: Any = None, *, live: Collection[Any] = ()) -> Run[Any]:
+        """Play this run back as a new run, on the code as it is now, without waiting for recorded times.
+
+        Steps whose source is the same are not run: what they did is recorded. Changed ones run, and those that get an
+        event that was not recorded; with `idempotent=False` a question is opened first. Answers, outside events, ends
+        of children and timers come from the recording. What a step calls is not its source: name it in `live` if that
+        changed. Where the recording ends before the run did, the replay is paused, and `cont()` goes on live.
+
+        Args:
+            workflow: Whose code runs; None: the newest definition of this workflow.
+            live: Further steps to run, though their source is the same: functions or names.
+
+        Returns:
+            The new run; `await` it. Then `.debug.divergence` is the first difference, `.debug.replayed` tells what ran.
+
+        Raises:
+            WorkflowNotDefined: This process has not its workflow.
+            WorkflowConfigurationError: The workflow does not take this run's input.
+        """
+        from flownb.debug.replay import replay  # few runs are replayed
+
+        return replay(self._run, workflow, live)
+
+    @property
+    def replayed(self) -> Replayed:
+        """Of a replay: what came from the recording, what ran, and the first difference.
+
+        Raises:
+            WorkflowRuntimeError: This run is no replay, or one of another process.
+        """
+        from flownb.debug.replay import replayed  # few runs are replays
+
+        return replayed(self._run)
+
+    @property
+    def divergence(self) -> Divergence | None:
+        """Of a replay: its first difference from what was recorded, None while there is none. Await the replay first.
+
+        Raises:
+            WorkflowRuntimeError: As of `replayed`.
+        """
+        return self.replayed.divergence
 
     def __repr__(self) -> str:
         return (

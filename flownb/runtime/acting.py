@@ -29,7 +29,6 @@ from flownb.events import RequestClosedEvent
 from flownb.runtime import children
 from flownb.runtime.results import out_of
 from flownb.runtime.stored import keep_inbox
-from flownb.runtime.worker import Worker
 
 if TYPE_CHECKING:
     from flownb.runtime.runner import Runner
@@ -49,7 +48,7 @@ def start(runner: Runner, command: c.StartStep) -> None:
         failure = Failure("flownb.errors:StepLost", f"Step {name!r} is not defined in the process that drives the run.")
         runner.put(StepFailed(runner.clock.now(), name, d.id, d.start, failure))
         return
-    worker = Worker(runner, d, found[place])
+    worker = runner.new_worker(d, found[place])
     runner.workers[d.id] = worker
     try:
         worker.begin(runner.new_context())
@@ -121,7 +120,7 @@ def _close_request(runner: Runner, command: c.CloseRequest) -> None:
 
 
 def _start_child(runner: Runner, command: c.StartChild) -> None:
-    children.start(runner, command.child)
+    runner.begin_child(command.child)
 
 
 def _stop_child(runner: Runner, command: c.StopChild) -> None:

@@ -22,7 +22,7 @@ from flownb.core.outstanding import is_quiet, outstanding
 from flownb.core.persist import Names
 from flownb.core.publishing import Published, publication
 from flownb.core.reduce import reduce
-from flownb.core.state import ENDED, Child, RunState
+from flownb.core.state import ENDED, Child, Delivery, RunState
 from flownb.core.ticks import (
     AnyTick,
     CancelRequested,
@@ -41,11 +41,12 @@ from flownb.core.ticks import (
     TimerFired,
 )
 from flownb.core.values import Out
-from flownb.definition import Definition
+from flownb.definition import Definition, Step
 from flownb.errors import EngineLost, InboxNotEmpty
 from flownb.runtime import capture, switching
 from flownb.runtime.acting import ACTIONS, AFTER, is_owed, start, still_runs
 from flownb.runtime.children import rest
+from flownb.runtime.children import start as start_child
 from flownb.runtime.clock import Clock, Handle
 from flownb.runtime.commit import Committer
 from flownb.runtime.copying import copied
@@ -785,6 +786,14 @@ class Runner:
     def new_context(self) -> contextvars.Context:
         """For code of the user: as it was where the run was started."""
         return self._context.copy()
+
+    def new_worker(self, delivery: Delivery, step: Step) -> Worker:
+        """What runs the code of a delivery that is started."""
+        return Worker(self, delivery, step)
+
+    def begin_child(self, child: Child) -> None:
+        """Begin to drive a child, or go on with it."""
+        start_child(self, child)
 
     # -- the end
 

@@ -149,6 +149,8 @@ class Worker:
     cancel_call: Callable[[], None] | None = None
     #: What it began for its code.
     tasks: set[asyncio.Future[Any]] | None = None
+    #: What outside systems know its task by, where that is another run's; "" makes it of run and delivery.
+    key: str = ""
     #: Ticks that threads of an async step made, on their way to the loop.
     coming: deque[AnyTick] | None = None
 

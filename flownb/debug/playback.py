@@ -1,0 +1,731 @@
+"""The order of a replay: which recorded tick comes next, and what live code may do meanwhile.
+
+The recorded journal is gone through from its first tick to its last. What each tick was of decides what is done with
+it, one tick a turn:
+
+    of a step whose source is the same   it is put as it was, with the numbers of this run
+    of a step that runs live             the code brings its own tick; it is let in here, in the recorded order
+    an answer, an outside event,         it is put as it was, if what it is for is here and asks the same
+    a timer, a child's end
+
+So with the same code the same ticks come in the same order, and no code of a user runs. What live code brings is
+compared with what was recorded of the same delivery; from the first difference on that delivery goes its own way. A
+delivery with an event that was not recorded, which only a difference brings about, runs live.
+
+Times do not pass: the clock jumps to each recorded tick, and where only sleeps of live code are left, to the next of
+these.
+
+The case that looks wrong but is right: ticks of a delivery that has not begun here are set aside, not dropped. Live
+code may come to it by another way, and then finds them.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Collection, Hashable, Iterator
+from typing import TYPE_CHECKING, Any, Literal
+
+from msgspec import Struct, field
+from msgspec.structs import fields, replace
+
+from flownb.core import commands as c
+from flownb.core import ticks as t
+from flownb.core.outstanding import is_quiet
+from flownb.core.state import Child, Delivery, Request, RunState, Timer
+from flownb.core.ticks import AnyTick
+from flownb.debug.divergence import Divergence, Replayed
+from flownb.debug.players import RUN_AGAIN, Asking, PlaybackClock, Played
+from flownb.debug.recording import (
+    Line,
+    Recorded,
+    Recording,
+    event_key,
+    find_delivery,
+    question_key,
+    timer_of,
+)
+from flownb.debug.sameness import DRIVING, differences
+from flownb.definition import Step
+from flownb.runtime.acting import ACTIONS
+from flownb.runtime.gatekeeper import Seen
+from flownb.runtime.questions import accepted_of
+from flownb.runtime.runner import Runner
+from flownb.runtime.worker import Worker
+
+if TYPE_CHECKING:
+    from flownb.debug.replay import Replayer
+
+#: Live code that does not come by at what was recorded of it is waited for; where that keeps other live code waiting
+#: (a lock that both want, taken in another order), the recorded order is given up after so many seconds.
+PATIENCE_S = 1.0
+
+#: passed: it is dealt with. fed: it was put, and so was what comes first. wait: live code has to bring something first.
+Verdict = Literal["passed", "fed", "let in", "wait"]
+_GATE = (t.GateClosed, t.GateOpened, t.StepsGranted, t.BreakpointHit)
+_FROM_OUTSIDE = (t.EventArrived, t.RequestAnswered, t.RequestDisposed, t.CancelRequested)
+_STAMPS = frozenset({"at", "held", "entry"})
+_MOVING = ("sleep", "retry", "rate")
+
+
+class Pair(Struct):
+    """A delivery here, and the recorded one that it is."""
+
+    recorded: Recorded
+    delivery: int
+    #: Start numbers here by the recorded ones, and how many starts there were here.
+    starts: dict[int, int] = field(default_factory=dict)
+    begun: int = 0
+    #: Its code runs; and it did something else than what was recorded.
+    is_live: bool = False
+    is_off: bool = False
+    #: Somebody is asked what becomes of it; decided so; with that question's mark.
+    is_asking: bool = False
+    decision: str = ""
+    asked: int = 0
+    #: seqs of what its code is expected to bring, and what it brought that waits for its turn.
+    expected: deque[int] = field(default_factory=deque)
+    held: deque[AnyTick] = field(default_factory=deque)
+    #: Marks of live code by the recorded ones.
+    marks: dict[int, int] = field(default_factory=dict)
+
+    def mark(self, recorded: int) -> int:
+        """A mark here; 0: live code opened no such wait."""
+        if self.is_live:
+            return self.marks.get(recorded, 0)
+        return recorded + 1 if self.asked and recorded >= self.asked else recorded
+
+    def recorded_mark(self, mark: int) -> int:
+        """The recorded mark of a wait here; 0 for none."""
+        if self.is_live:
+            return next((old for old, new in self.marks.items() if new == mark), 0)
+        return mark - 1 if self.asked and mark > self.asked else mark
+
+
+class Playback:
+    """Plays a recording back in one run. On its loop's thread only.
+
+    Args:
+        runner: The run.
+        recording: What is played back.
+        live: Names of further steps whose code runs, though it is the same.
+        errors: Live exceptions of the recorded run, by delivery.
+    """
+
+    def __init__(
+        self, runner: Replayer, recording: Recording, live: Collection[str], errors: dict[int, BaseException]
+    ) -> None:
+        self.runner = runner
+        self.recording = recording
+        self.report = report_of(recording, runner, live)
+        self.is_over = False
+        self._live = frozenset(live)
+        self._errors = errors
+        self._cursor = 1
+        self._queue: deque[Line] = deque()
+        #: What was set aside, by the recorded delivery or question that has not begun here.
+        self._later: dict[tuple[str, int], list[Line]] = {}
+        self._fed: list[tuple[AnyTick, Line]] = []
+        #: Recorded ticks that live code has brought; the recorded seq of a tick here.
+        self._done: set[int] = set()
+        self._seqs: dict[int, int] = {1: 1}
+        self._pairs: dict[int, Pair] = {}
+        self._here: dict[int, Pair] = {}
+        #: Requests here by the recorded ones, and the other way.
+        self._requests: dict[int, int] = {}
+        self._asked: dict[int, int] = {}
+        self._decisions: dict[int, str] = {}
+        #: The gate goes its own way: a person works it, or the replay is no longer like the recording.
+        self._is_free = False
+        self._has_rest = False
+        self._stuck: tuple[int, int] | None = None
+
+    # -- workers
+
+    def new_worker(self, d: Delivery, step: Step) -> Worker:
+        """What stands for a start: its recorded ticks, or its code."""
+        if self.is_over:
+            return self.code_for(d, step)
+        pair = self._here.get(d.id) or self._match(d)
+        if pair is None:
+            return self.code_for(d, step, "its event was not recorded")
+        starts, n = pair.recorded.starts, pair.begun
+        pair.begun += 1
+        if n >= len(starts):
+            pair.is_off = True
+            return self.code_for(d, step, "this start of it was not recorded", pair)
+        start = starts[n]
+        pair.starts[start.number] = d.start
+        is_lost = not start.is_over and n + 1 < len(starts)
+        is_changed = start.source != step.source
+        if (is_changed or step.name in self._live) and not is_lost:
+            return self.code_for(d, step, "its source changed" if is_changed else "it is to run live", pair)
+        pair.is_live = False
+        return self.played(d, step)
+
+    def played(self, d: Delivery, step: Step) -> Worker:
+        """Its recorded ticks."""
+        self.report.played[step.name] += 1
+        return Played(self.runner, d, step, self)
+
+    def code_for(
+        self, d: Delivery, step: Step, why: str = "the recording has no end of it", pair: Any = None
+    ) -> Worker:
+        """Its code; of a step that must not simply run twice the question whether it shall."""
+        decision = self._decisions.get(d.id)
+        if step.options.idempotent or decision == "run":
+            return self.live(d, step, pair)
+        if decision == "recorded" and pair is not None and not pair.is_off:
+            return self.played(d, step)
+        if pair is not None:
+            pair.is_asking = True
+        self._free()
+        return Asking(self.runner, d, step, self, pair, why)
+
+    def live(self, d: Delivery, step: Step, pair: Pair | None) -> Worker:
+        """Its code."""
+        self.report.live[step.name] += 1
+        worker = Worker(self.runner, d, step)
+        if pair is not None:
+            worker.key = pair.recorded.key
+            self._expect(pair, d)
+        return worker
+
+    def _expect(self, pair: Pair, d: Delivery) -> None:
+        if pair.is_live or pair.is_off:
+            return
+        pair.is_live = True
+        pair.marks = {}
+        first = next((old for old, new in pair.starts.items() if new == d.start), 0)
+        pair.expected = deque(seq for seq, start in pair.recorded.seqs if start >= first and seq not in self._done)
+
+    def decided(self, d: Delivery, pair: Pair | None, decision: str, mark: int) -> None:
+        """Somebody said what becomes of a delivery."""
+        self._decisions[d.id] = decision
+        if pair is not None:
+            pair.is_asking, pair.decision = False, decision
+            if decision == "recorded":
+                pair.asked = mark
+            elif decision == "skip":
+                self._expect(pair, d)
+            self._queue.extend(self._later.pop(("step", pair.recorded.id), ()))
+
+    def _match(self, d: Delivery) -> Pair | None:
+        """The recorded delivery that one is: of the same step and event, by the same way if there are several."""
+        ids = self.recording.by_event.get(event_key(self.runner.state, d))
+        if not ids:
+            return None
+        cause = self._seqs.get(d.cause)
+        found = next((i for i in ids if self.recording.deliveries[i].cause == cause), ids[0])
+        ids.remove(found)
+        pair = self._pairs[found] = self._here[d.id] = Pair(self.recording.deliveries[found], d.id)
+        self._queue.extend(self._later.pop(("step", found), ()))
+        return pair
+
+    def begins_child(self, child: Child) -> bool:
+        """Whether a child runs: not if its end is recorded, or its step's code does not run."""
+        pair = self._here.get(child.delivery)
+        if self.is_over or pair is None or (self.runner.children or {}).get(child.id) is not None:
+            return True
+        if not pair.is_live:
+            return False
+        mark = pair.recorded_mark(child.mark)
+        return not mark or (pair.recorded.id, mark) not in self.recording.ended_children
+
+    def is_answered(self, request: Request) -> bool:
+        """Whether how a question ended is recorded, so that nobody has to be asked."""
+        number = self._asked.get(request.id)
+        return not self.is_over and number is not None and self.recording.requests[number].is_closed
+
+    # -- what comes, and what was let in
+
+    def lets(self, tick: AnyTick) -> bool:
+        """Whether a tick that came by itself may stand before the gate now."""
+        if self.is_over:
+            return True
+        if isinstance(tick, (t.QuietNoticed, t.TimerFired)):  # the recording says when, or the end of it
+            return False
+        if isinstance(tick, _GATE):
+            self._is_free = True
+        pair = self._here.get(getattr(tick, "delivery", 0)) if hasattr(tick, "start") else None
+        if pair is not None and pair.is_live and not pair.is_off:
+            pair.held.append(tick)
+            self.runner.wake_up()
+            return False
+        return True
+
+    def let_in(self, tick: AnyTick) -> None:
+        """Put a tick before the gate."""
+        Runner.put(self.runner, tick)
+
+    def took_in(self, entry: Seen) -> None:
+        """A tick is in the journal."""
+        before, tick, state, commands = entry
+        if self.is_over:
+            return
+        fed = next(((put, line) for put, line in self._fed if _is_same(put, tick)), None)
+        if fed is not None:
+            self._fed.remove(fed)
+            self._seqs[state.seq] = fed[1].seq
+        elif isinstance(tick, (t.RunOpened, t.RunSuspended)):  # somebody stopped the replay
+            self._end()
+        elif isinstance(tick, _GATE):
+            self._is_free = True
+        elif state.seq > 1:
+            self._compare(before, tick, state)
+        self._match_requests(state, commands)
+
+    def _compare(self, before: RunState, tick: AnyTick, state: RunState) -> None:
+        """What live code, or somebody outside, brought."""
+        if not (hasattr(tick, "start") and hasattr(tick, "delivery")):
+            asked = before.requests.get(getattr(tick, "request", 0))
+            is_own = asked is not None and asked.question.key == RUN_AGAIN
+            if (
+                isinstance(tick, (t.EventArrived, t.RequestAnswered, t.RequestDisposed, t.CancelRequested))
+                and not is_own
+            ):
+                self._diverge("this came from outside, and was not recorded", None, tick, state.seq)
+            return
+        if isinstance(tick, t.WaitOpened) and isinstance(tick.wait, t.Ask) and tick.wait.question.key == RUN_AGAIN:
+            return
+        pair = self._here.get(tick.delivery)
+        while pair is not None and pair.expected and pair.expected[0] in self._done:
+            pair.expected.popleft()
+        if pair is None or pair.is_off or not pair.expected:
+            what = "its event was not recorded" if pair is None else "this was not recorded of it"
+            self._diverge(what, None, tick, state.seq)
+            if pair is not None:
+                pair.is_off = True
+            return
+        line = self.recording.lines[pair.expected.popleft() - 1]
+        self._done.add(line.seq)
+        said = differences(line.tick, tick)
+        if said:
+            pair.is_off = True
+            self._diverge(said, line, tick, state.seq)
+        if type(line.tick) is type(tick):
+            self._seqs[state.seq] = line.seq
+            if isinstance(tick, t.WaitOpened) and not said:
+                pair.marks[line.tick.mark] = tick.mark  # type: ignore[union-attr]
+
+    def _diverge(self, what: str, line: Line | None, tick: AnyTick | None, seq: int) -> None:
+        if self.report.divergence is None:
+            shown = tick if tick is not None else line.tick if line is not None else None
+            self.report.divergence = Divergence(
+                what,
+                str(getattr(shown, "step", None) or ""),
+                line.tick if line is not None else None,
+                line.seq if line is not None else 0,
+                tick,
+                seq if tick is not None else 0,
+                self.report.changed,
+            )
+        self._free()
+
+    def _free(self) -> None:
+        """From here on the gate is the replay's own: what was paused in the recording goes on."""
+        if not self._is_free:
+            self._is_free = True
+            for reason in self.runner.gate():
+                self.let_in(t.GateOpened(self.runner.clock.now(), reason, "replay"))
+
+    def _match_requests(self, state: RunState, commands: list[c.AnyCommand]) -> None:
+        for command in commands:
+            if not isinstance(command, c.OpenRequest) or command.request.id in self._asked:
+                continue
+            ids = self.recording.by_question.get(question_key(state, command.request))
+            if not ids:
+                continue
+            opened = self._seqs.get(command.request.opened)
+            found = next((i for i in ids if self.recording.requests[i].opened == opened), ids[0])
+            ids.remove(found)
+            self._requests[found], self._asked[command.request.id] = command.request.id, found
+            self._queue.extend(self._later.pop(("request", found), ()))
+
+    # -- the order
+
+    def go_on(self) -> None:
+        """After each turn: put what comes next."""
+        runner = self.runner
+        if runner.ended or runner.suspended or not runner.state.seq:
+            self.report.is_over = self.report.is_over or runner.ended
+            return
+        if self.is_over:
+            self._begin_rest()
+            return
+        self._fed = [(tick, line) for tick, line in self._fed if self._still_waits(tick)]
+        if self._fed:
+            return
+        while True:
+            if self._let_off_go():
+                return
+            verdict = self._next()
+            if verdict == "fed" or verdict == "let in":
+                self._stuck = None
+                return
+            if verdict == "wait":
+                self._be_patient()
+                return
+            if verdict is None:
+                self._at_end()
+                return
+
+    def _next(self) -> Verdict | None:
+        """Deal with the first tick that can be dealt with; None: there is none left."""
+        verdict: Verdict | None = None
+        if self._queue:
+            verdict = self._play(self._queue[0])
+            if verdict in ("passed", "fed"):
+                self._queue.popleft()
+            if verdict != "wait":
+                return verdict
+        if self._cursor < len(self.recording.lines):
+            found = self._play(self.recording.lines[self._cursor])
+            if found in ("passed", "fed"):
+                self._cursor += 1
+            return found
+        return verdict
+
+    def _still_waits(self, tick: AnyTick) -> bool:
+        return any(_is_same(tick, waits) for waits in (*self.runner.control, *self.runner.inbox))
+
+    def _feed(self, line: Line, tick: AnyTick) -> Verdict:
+        """Put a recorded tick, with the numbers of this run."""
+        made: AnyTick = replace(tick, entry=0, held=() if self._is_free else tick.held)
+        self._clock.reach(made.at)
+        self._fed.append((made, line))
+        self.let_in(made)
+        return "fed"
+
+    @property
+    def _clock(self) -> PlaybackClock:
+        clock = self.runner.clock
+        assert isinstance(clock, PlaybackClock)
+        return clock
+
+    def _play(self, line: Line) -> Verdict:
+        tick, kind = line.tick, line.owner[0]
+        if line.seq in self._done:
+            return "passed"
+        if isinstance(tick, DRIVING):
+            return self._play_driving(line)
+        if isinstance(tick, t.QuietNoticed):
+            if self._is_at_work():
+                return "wait"
+            return self._feed(line, tick) if is_quiet(self.runner.state) else "passed"
+        if kind == "nobody":  # it was late, and changed nothing
+            return "passed" if self.report.divergence else self._feed(line, tick)
+        if kind == "run":
+            if hasattr(tick, "delivery"):
+                pair = self._pairs.get(tick.delivery)
+                return self._feed(line, replace(tick, delivery=pair.delivery)) if pair is not None else "passed"
+            return self._feed(line, tick)
+        if kind in ("request", "deadline"):
+            return self._play_request(line)
+        if kind in ("rate", "timeout", "grace"):
+            return self._play_timer(line, None)
+        return self._play_owned(line)
+
+    def _play_driving(self, line: Line) -> Verdict:
+        """How the run was driven: its gate, and what began its code anew."""
+        tick = line.tick
+        if isinstance(tick, t.DefinitionAdopted):  # this run has the newest one from its beginning
+            return "passed"
+        if isinstance(tick, _GATE):
+            return "passed" if self._is_free else self._feed(line, tick)
+        if self._is_at_work():
+            return "wait"
+        if isinstance(tick, t.RunOpened):
+            unknown = {self._pairs[n].delivery: out for n, out in tick.unknown.items() if n in self._pairs}
+            return self._feed(line, replace(tick, unknown=unknown, settled=self._mapped(tick.settled)))
+        if isinstance(tick, t.RunForked):
+            events = {self._pairs[n].delivery: out for n, out in tick.events.items() if n in self._pairs}
+            return self._feed(
+                line, replace(tick, run_id=self.runner.run_id, events=events, settled=self._mapped(tick.settled))
+            )
+        # Suspended, and opened again: both in one turn, for nobody would drive what is suspended.
+        after = self.recording.lines[line.seq] if line.seq < len(self.recording.lines) else None
+        if after is None or not isinstance(after.tick, (t.RunOpened, t.RunForked)):
+            return "passed"
+        self._feed(line, tick)
+        self._play_driving(after)
+        self._done.add(after.seq)
+        return "fed"
+
+    def _mapped(self, deliveries: tuple[int, ...]) -> tuple[int, ...]:
+        return tuple(self._pairs[n].delivery for n in deliveries if n in self._pairs)
+
+    def _play_owned(self, line: Line) -> Verdict:
+        """What belongs to a delivery: its own ticks, and the ends of what it waited for."""
+        tick, kind, number = line.tick, line.owner[0], line.owner[1]
+        if kind == "hold" and not number:
+            return self._feed(line, tick)
+        pair = self._pairs.get(number)
+        if pair is None or pair.is_asking:
+            return self._set_aside(line, pair)
+        if kind == "step":
+            return self._play_live(line, pair) if pair.is_live or pair.is_off else self._play_step(line, pair)
+        if kind == "hold":
+            held: Any = tick
+            return (
+                "passed" if pair.is_live else self._feed(line, replace(held, delivery=held.delivery and pair.delivery))
+            )
+        if kind != "child":
+            return self._play_timer(line, pair)
+        d = find_delivery(self.runner.state, pair.delivery)
+        wait = d.waits.get(pair.mark(line.owner[2])) if d is not None else None
+        if wait is None or wait.kind != "child" or (self.runner.children or {}).get(wait.ref) is not None:
+            return "passed"
+        child: Any = tick
+        return self._feed(line, replace(child, child=wait.ref))
+
+    def _set_aside(self, line: Line, pair: Pair | None) -> Verdict:
+        self._later.setdefault(("step", line.owner[1]), []).append(line)
+        if pair is None and line.owner[0] == "step" and not self._is_asking():
+            self._diverge(self._why_missing(line.tick), line, None, 0)
+        return "passed"
+
+    def _why_missing(self, tick: AnyTick) -> str:
+        step = getattr(tick, "step", "")
+        gone = step not in self.runner.state.spec.index
+        return f"the workflow has no step {step!r} any more" if gone else f"step {step!r} was not given that event"
+
+    def _is_asking(self) -> bool:
+        return any(isinstance(worker, Asking) for worker in self.runner.workers.values())
+
+    def _play_step(self, line: Line, pair: Pair) -> Verdict:
+        """A tick of a step that is played back."""
+        tick: Any = line.tick
+        start = pair.starts.get(tick.start)
+        if start is None:
+            return "passed"
+        made = replace(tick, delivery=pair.delivery, start=start)
+        if isinstance(tick, (t.WaitOpened, t.WaitWithdrawn)):
+            made = replace(made, mark=pair.mark(tick.mark))
+        if isinstance(tick, t.WaitOpened) and isinstance(tick.wait, t.Ask) and tick.wait.supersedes:
+            made = replace(made, wait=replace(tick.wait, supersedes=pair.mark(tick.wait.supersedes)))
+        error = self._errors.get(tick.delivery) if isinstance(tick, t.StepFailed) else None
+        if error is not None:
+            self.runner.errors[pair.delivery] = error
+        return self._feed(line, made)
+
+    def _play_live(self, line: Line, pair: Pair) -> Verdict:
+        """A tick that live code has to bring."""
+        if pair.is_off or line.seq not in pair.expected:
+            return "passed"
+        if pair.held:
+            self.let_in(pair.held.popleft())
+            return "let in"
+        if self._brings_more(pair):
+            return "wait"
+        return "passed"
+
+    def _brings_more(self, pair: Pair) -> bool:
+        """Whether live code may still bring something: it lives, or its last tick stands before the gate."""
+        if find_delivery(self.runner.state, pair.delivery) is not None:
+            return True
+        return any(getattr(tick, "delivery", 0) == pair.delivery for tick in self.runner.inbox)
+
+    def _play_timer(self, line: Line, pair: Pair | None) -> Verdict:
+        owner = line.owner
+        mark = pair.mark(owner[2]) if pair is not None and len(owner) > 2 else 0
+        number = timer_of(self.runner.state, owner, pair.delivery if pair is not None else 0, mark, 0)
+        tick: Any = line.tick
+        return self._feed(line, replace(tick, timer=number)) if number else "passed"
+
+    def _play_request(self, line: Line) -> Verdict:
+        """How a question ended."""
+        number = self._requests.get(line.owner[1])
+        if number is None:
+            self._later.setdefault(("request", line.owner[1]), []).append(line)
+            return "passed"
+        tick: Any = line.tick
+        questions, state = self.runner.questions, self.runner.state
+        if isinstance(tick, t.TimerFired):
+            timer = timer_of(state, ("deadline",), 0, 0, number)
+            return self._feed(line, replace(tick, timer=timer)) if timer else "passed"
+        with questions.door:
+            if number not in state.requests or number in questions.accepted:  # somebody was faster
+                return "passed"
+            made = replace(tick, request=number)
+            if isinstance(made, t.RequestAnswered):
+                questions.accepted[number] = accepted_of(made)
+            elif isinstance(made, t.RequestDisposed):
+                questions.disposing.add(number)
+        return self._feed(line, made)
+
+    # -- live code
+
+    def _is_at_work(self) -> bool:
+        """Whether live code runs, here or in a child."""
+        state = self.runner.state
+        for worker in self.runner.workers.values():
+            if not isinstance(worker, Played) and worker.delivery.id in state.steps[worker.delivery.step].active:
+                return True
+        return any(_works(child) for child in (self.runner.children or {}).values())
+
+    def _let_off_go(self) -> bool:
+        """Let in what live code brought that goes its own way, or of which nothing more is recorded."""
+        for pair in self._here.values():
+            if pair.held and (pair.is_off or not pair.expected):
+                self.let_in(pair.held.popleft())
+                return True
+        return False
+
+    def _be_patient(self) -> None:
+        stuck = self._cursor, len(self._queue)
+        if self._stuck != stuck:
+            self._stuck = stuck
+            self.runner.host.later(PATIENCE_S, self._lose_patience, stuck)
+
+    def _lose_patience(self, stuck: tuple[int, int]) -> None:
+        """Live code has not come to what was recorded of it: one that waits for something else goes its own way, and
+        what other code brought is let in out of order."""
+        if self._stuck != stuck or self.is_over or self.runner.ended or self.runner.suspended:
+            return
+        self._stuck = None
+        line = self._queue[0] if self._queue else self.recording.lines[self._cursor]
+        pair = self._pairs.get(line.owner[1]) if line.owner[0] == "step" else None
+        d = find_delivery(self.runner.state, pair.delivery) if pair is not None else None
+        if pair is not None and d is not None and d.worker < 0 and not d.due and not pair.held:
+            pair.is_off = True
+            self._diverge("it waits for something else", line, None, 0)
+        else:
+            held = [other for other in self._here.values() if other.held]
+            oldest = min(held, key=lambda other: other.held[0].at, default=None)
+            if oldest is not None:
+                self.let_in(oldest.held.popleft())
+        self.runner.wake_up()
+
+    # -- the end of the recording
+
+    def _at_end(self) -> None:
+        """Nothing is left to put: live code goes on, and then this run is like any other."""
+        for pair in self._here.values():
+            if pair.held:
+                self.let_in(pair.held.popleft())
+                return
+        if self._is_at_work():
+            return
+        timer = min(self._sleeps(), key=lambda found: found[1].due_at, default=None)
+        if timer is not None:
+            runner, sleeps = timer
+            self._clock.reach(sleeps.due_at)
+            fired = t.TimerFired(sleeps.due_at, sleeps.id)
+            Runner.put(runner, fired)
+            return
+        if self._is_asking():
+            if is_quiet(self.runner.state):
+                self.let_in(t.QuietNoticed(self.runner.clock.now()))
+            return
+        missing = [line for (kind, _), lines in self._later.items() if kind == "step" for line in lines]
+        if missing:
+            first = min(missing, key=lambda line: line.seq)
+            self._diverge(self._why_missing(first.tick), first, None, 0)
+        if self.report.divergence is not None and self._begin_unfinished():
+            return
+        self._end()
+
+    def _sleeps(self) -> Iterator[tuple[Runner, Timer]]:
+        """What only time moves, here and in children that run: of what is played back only once it went another way."""
+        for timer in self.runner.state.timers.values():
+            pair = self._here.get(timer.ref) if timer.kind in ("sleep", "retry") else None
+            is_recorded = pair is not None and not pair.is_live and not pair.is_off
+            if timer.kind in _MOVING and (not is_recorded or self.report.divergence is not None):
+                yield self.runner, timer
+        for child in (self.runner.children or {}).values():
+            yield from _sleeps_of(child)
+
+    def _unfinished(self) -> list[Played]:
+        """Starts whose end is not recorded."""
+        steps = self.runner.state.steps
+        return [
+            worker
+            for worker in self.runner.workers.values()
+            if isinstance(worker, Played)
+            and not isinstance(worker, Asking)
+            and worker.delivery.id in steps[worker.delivery.step].active
+        ]
+
+    def _unbegun(self) -> list[Child]:
+        known = self.runner.children or {}
+        return [child for child in self.runner.state.side.children.values() if child.id not in known]
+
+    def _begin_unfinished(self) -> bool:
+        """Run what the recording has no end of; whether there was something."""
+        played, children = self._unfinished(), self._unbegun()
+        for worker in played:
+            pair = self._here.get(worker.delivery.id)
+            if pair is not None:
+                pair.is_off = True
+            worker.go_live()
+        for child in children:
+            Runner.begin_child(self.runner, child)
+        return bool(played or children)
+
+    def _end(self) -> None:
+        """From here on this is a run like any other; what the recording has no end of does not run unless somebody
+        opens the gate."""
+        if self.is_over:
+            return
+        runner, state = self.runner, self.runner.state
+        self.is_over = self.report.is_over = True
+        if runner.ended or state.status == "suspended":
+            return
+        self._has_rest = bool(self._unfinished() or self._unbegun() or state.sleeps)
+        if self._has_rest and not runner.gate():
+            self.let_in(t.GateClosed(runner.clock.now(), "person", "the recording ends here"))
+        for timer in state.timers.values():
+            ACTIONS[c.ArmTimer](runner, c.ArmTimer(timer))
+        if is_quiet(state) and not runner.inbox and not runner.control:
+            self.let_in(t.QuietNoticed(runner.clock.now()))
+
+    def _begin_rest(self) -> None:
+        if self._has_rest and not self.runner.gate() and not self.runner.state.gate:
+            self._has_rest = False
+            self._begin_unfinished()
+
+
+def _is_same(one: AnyTick, other: AnyTick) -> bool:
+    """Whether a tick is another one but for its stamps: put before the gate, it may get another time."""
+    return type(one) is type(other) and all(
+        getattr(one, f.name) is getattr(other, f.name) for f in fields(one) if f.name not in _STAMPS
+    )
+
+
+def _works(runner: Runner) -> bool:
+    """Whether a child that runs goes on by itself just now."""
+    if runner.ended or runner.suspended:
+        return False
+    if runner.inbox or runner.control or not runner.state.seq or runner.state.busy:
+        return True
+    return any(map(_works, (runner.children or {}).values()))
+
+
+def _sleeps_of(runner: Runner) -> Iterator[tuple[Runner, Timer]]:
+    if not runner.ended and not runner.suspended:
+        for timer in runner.state.timers.values():
+            if timer.kind in _MOVING:
+                yield runner, timer
+        for child in (runner.children or {}).values():
+            yield from _sleeps_of(child)
+
+
+def report_of(recording: Recording, runner: Runner, live: Collection[str]) -> Replayed:
+    """What is known before anything is played back."""
+    was: dict[str, Hashable] = {}
+    for delivery in recording.deliveries.values():
+        for start in delivery.starts:
+            was[delivery.step] = start.source
+    for step in recording.state.spec.steps:
+        was.setdefault(step.name, step.source)
+    now = {step.name: step.source for step in runner.definition.spec.steps}
+    return Replayed(
+        recording.run_id,
+        len(recording.ticks),
+        changed=tuple(name for name, source in now.items() if name in was and was[name] != source),
+        added=tuple(name for name in now if name not in was),
+        removed=tuple(name for name in was if name not in now),
+    )
+
+
+__all__ = ["Pair", "Playback", "report_of"]
