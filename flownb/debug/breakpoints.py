@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import threading
+import weakref
 from collections.abc import Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any, Literal, overload
+from typing import TYPE_CHECKING, Any, Literal, Protocol, overload
 
 from flownb.core.graph import short
 from flownb.core.state import Delivery
@@ -17,6 +18,14 @@ from flownb.runtime.gatekeeper import Look, Match, Place
 
 if TYPE_CHECKING:
     from flownb.workflow import Workflow
+
+
+class Watcher(Protocol):
+    """Who shows breakpoints."""
+
+    def breakpoints_changed(self) -> None:
+        """There are other ones, or one was enabled or disabled; on whatever thread."""
+
 
 _PLACES = ("before", "start", "after")
 _about = tuple[Delivery | None, tuple[Out, ...]]
@@ -195,6 +204,12 @@ class Breakpoints(Sequence[Breakpoint]):
         self._enabled: list[Any] = workflow._stands
         self._last = 0
         self._lock = threading.Lock()
+        #: Who is told of changes; nobody is kept alive by that.
+        self.watchers: weakref.WeakSet[Watcher] = weakref.WeakSet()
+
+    def _tell(self) -> None:
+        for watcher in tuple(self.watchers):
+            watcher.breakpoints_changed()
 
     def add(
         self,
@@ -243,6 +258,7 @@ class Breakpoints(Sequence[Breakpoint]):
             made = Breakpoint(self, self._last, name, key, error, state, at, condition, hit)
             self._all = [*self._all, made]
             self._enabled.append(made)
+        self._tell()
         return made
 
     def remove(self, breakpoint: Breakpoint) -> None:
@@ -250,27 +266,32 @@ class Breakpoints(Sequence[Breakpoint]):
         with self._lock:
             self._all = [each for each in self._all if each is not breakpoint]
             self._enabled[:] = [each for each in self._enabled if each is not breakpoint]
+        self._tell()
 
     def clear(self) -> None:
         """Take all out."""
         with self._lock:
             self._all = []
             self._enabled.clear()
+        self._tell()
 
     def enable(self) -> None:
         """Let all of them stop runs."""
         with self._lock:
             self._enabled[:] = self._all
+        self._tell()
 
     def disable(self) -> None:
         """Keep all of them, but let runs pass."""
         with self._lock:
             self._enabled.clear()
+        self._tell()
 
     def _change(self, breakpoint: Breakpoint, *, is_on: bool) -> None:
         with self._lock:
             on = {id(each) for each in self._enabled} - {id(breakpoint)}
             self._enabled[:] = [each for each in self._all if id(each) in on or (is_on and each is breakpoint)]
+        self._tell()
 
     @overload
     def __getitem__(self, index: int) -> Breakpoint: ...

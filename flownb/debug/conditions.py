@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import ast
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Generator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
 from types import CodeType
 from typing import Any
 
@@ -20,6 +22,18 @@ from flownb.state import DictState
 from flownb.store.marks import UnknownEvent
 
 When = Callable[[Moment], Any] | str
+
+_given_names: ContextVar[Mapping[str, Any] | None] = ContextVar("flownb_given_names", default=None)
+
+
+@contextmanager
+def in_names_of(names: Mapping[str, Any]) -> Generator[None, None, None]:
+    """Expressions that are given inside mean these names: whoever clicks calls from no place that has some."""
+    token = _given_names.set(names)
+    try:
+        yield
+    finally:
+        _given_names.reset(token)
 
 
 class Condition:
@@ -103,6 +117,9 @@ def _readable(event: Any) -> Any:
 
 def _names_of_the_caller() -> tuple[Mapping[str, Any], Mapping[str, Any]]:
     """The global names of whoever calls flownb, as they will be then, and the local ones as they are now."""
+    given = _given_names.get()
+    if given is not None:
+        return given, {}
     frame = sys._getframe(1)
     while frame.f_back is not None and str(frame.f_globals.get("__name__", "")).startswith("flownb."):
         frame = frame.f_back

@@ -11,7 +11,7 @@ import re
 from functools import lru_cache
 from pathlib import Path
 
-__all__ = ["MODULES", "script", "style"]
+__all__ = ["MODULES", "SHEETS", "script", "style"]
 
 _STATIC = Path(__file__).parent / "static"
 
@@ -25,15 +25,40 @@ MODULES = (
     "cells.mjs",
     "graph.mjs",
     "ticks.mjs",
+    "editor.mjs",
+    "eventpane.mjs",
+    "diffpane.mjs",
+    "queue.mjs",
     "inspector.mjs",
     "header.mjs",
     "controls.mjs",
     "slider.mjs",
+    "narration.mjs",
+    "popovers.mjs",
+    "runto.mjs",
+    "stops.mjs",
     "questions.mjs",
     "messages.mjs",
     "keys.mjs",
+    "boxes.mjs",
     "page.mjs",
     "view.mjs",
+)
+
+#: In the order in which they are joined: later ones win.
+SHEETS = (
+    "base.css",
+    "header.css",
+    "controls.css",
+    "boxes.css",
+    "graph.css",
+    "inspector.css",
+    "queue.css",
+    "ticks.css",
+    "questions.css",
+    "narrow.css",
+    "gone.css",
+    "form.css",
 )
 
 _IMPORT = re.compile(r"^import\b[^;]*;\n", re.MULTILINE)
@@ -71,5 +96,5 @@ def script() -> str:
 @lru_cache(maxsize=1)
 def style() -> str:
     """The style sheet of the panel, the forms below it and the hidden twin."""
-    text = (_STATIC / "flownb.css").read_text(encoding="utf-8")
+    text = "\n".join((_STATIC / name).read_text(encoding="utf-8") for name in SHEETS)
     return _MARGIN.sub("\n", re.sub(r"/\*.*?\*/", "", text, flags=re.DOTALL)).strip()

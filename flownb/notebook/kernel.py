@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Generator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Any
 
 from flownb.runtime import capture, host
+
+_shown_elsewhere: ContextVar[bool] = ContextVar("flownb_shown_elsewhere", default=False)
 
 
 def parent() -> dict[str, Any]:
@@ -28,6 +32,29 @@ def is_cell(message: dict[str, Any]) -> bool:
     """Whether a message is the execution of a cell, on the main thread: only there may a run show itself."""
     is_execution = message.get("header", {}).get("msg_type") == "execute_request"
     return is_execution and threading.current_thread() is threading.main_thread()
+
+
+@contextmanager
+def shown_elsewhere() -> Generator[None, None, None]:
+    """Runs that begin inside show themselves in no cell: who began them shows them."""
+    token = _shown_elsewhere.set(True)
+    try:
+        yield
+    finally:
+        _shown_elsewhere.reset(token)
+
+
+def is_shown_elsewhere() -> bool:
+    """Whether whoever begins a run now shows it."""
+    return _shown_elsewhere.get()
+
+
+def user_names() -> Mapping[str, Any]:
+    """The names of the notebook's cells: what a condition that a person types may use."""
+    from IPython import get_ipython
+
+    shell = get_ipython()
+    return dict(shell.user_ns) if shell is not None else {}
 
 
 def cell_key(message: dict[str, Any]) -> str:

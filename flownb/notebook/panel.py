@@ -3,31 +3,28 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
 from typing import Any
 
 import ipywidgets
 
-from flownb.answering import find
-from flownb.core.state import Delivery, RunState
-from flownb.core.ticks import Ask
 from flownb.errors import EngineLost, WorkflowError
-from flownb.events import Event
 from flownb.notebook.forms import AnswerForm
+from flownb.notebook.intents import INTENTS
 from flownb.notebook.kernel import said_hello
-from flownb.notebook.payload import preview, rows
 from flownb.notebook.questions import OPEN_FORMS, deadline_note, ending_note, form_for
 from flownb.notebook.screen import Screen
-from flownb.notebook.viewmodel import caption, causes, delivery_of
 from flownb.notebook.widget import RunView
 from flownb.requests import Request
+from flownb.run import Run
 
 #: Rows of one `ticks` message.
 CHUNK = 2_500
 _SECONDS_BETWEEN_CHUNKS = 0.06
 _SECONDS_BETWEEN_NOTES = 1.0
 #: Of the live state: what changes without news. The page lets the clock run on by itself.
-_MOVING = frozenset(("at", "elapsed"))
+_MOVING = frozenset(("at", "elapsed", "now"))
+#: Panels of forks, replays and children that stand below one panel.
+MOST_BELOW = 4
 
 
 class RunPanel(ipywidgets.VBox):  # type: ignore[misc]
@@ -35,18 +32,26 @@ class RunPanel(ipywidgets.VBox):  # type: ignore[misc]
 
     Made in the cell that shows it; from then on the publisher, on the run's host, makes and changes all widgets.
     Handlers of messages, on whatever thread they come, only post.
+
+    Args:
+        screen: What all panels of the run share.
+        compact: Only the line of 38 px.
+        above: The panel below which this one stands, of a run that was made or opened there.
     """
 
-    def __init__(self, screen: Screen, *, compact: bool) -> None:
-        self.view = RunView(graph=screen.graph(), live={}, compact=compact)
+    def __init__(self, screen: Screen, *, compact: bool, above: RunPanel | None = None) -> None:
+        self._above = above
+        self.view = RunView(graph=self._graph(screen), live={}, compact=compact)
         super().__init__([self.view], layout=ipywidgets.Layout(width="auto", overflow="visible"))
         self.add_class("flownb-panel")
-        self._screen = screen
+        self.screen = screen
+        self.run: Run[Any] = screen.run
         self._sent = 0
         self._forms: dict[int, AnswerForm] = {}
         self._later: set[int] = set()
         self._wanted: set[int] = set()
         self._ended_form: AnswerForm | None = None
+        self._below: list[RunPanel] = []
         #: The last message of each view, whose ids count up.
         self._last_id: dict[str, int] = {}
         #: What was sent last: the live state without what changes by itself, the notes of the forms, the twin's facts.
@@ -61,15 +66,18 @@ class RunPanel(ipywidgets.VBox):  # type: ignore[misc]
         screen.want_layout()
         screen.show(self)
 
+    def _graph(self, screen: Screen) -> dict[str, Any]:
+        return {**screen.graph(), "below": self._above.run.run_id if self._above is not None else ""}
+
     def keep_twin(self, handle: Any) -> None:
         """The output of its twin is there; what happened meanwhile is news to it."""
         self._twin = handle
-        self._screen.runner.host.call(self._screen.changed)
+        self.screen.runner.host.call(self.screen.changed)
 
     def _repr_mimebundle_(self, **kwargs: Any) -> dict[str, Any]:
         bundle = super()._repr_mimebundle_(**kwargs)
         if bundle is not None:
-            bundle["text/plain"] = f"run {self._screen.run.run_id} of {self._screen.projection.graph.name}"
+            bundle["text/plain"] = f"run {self.screen.run.run_id} of {self.screen.projection.graph.name}"
         return bundle  # type: ignore[no-any-return]
 
     # -- down
@@ -79,16 +87,16 @@ class RunPanel(ipywidgets.VBox):  # type: ignore[misc]
         if self.closed:
             return 0
         sent = self._tend_forms() + self._send_live()
-        rows_now = self._screen.projection.rows
+        rows_now = self.screen.projection.rows
         if self._sent < len(rows_now):
             self._send_ticks(self._sent)
             sent += 1
         if self._sent < len(rows_now):
-            self._screen.publisher.mark(self)
+            self.screen.publisher.mark(self)
         return sent
 
     def _send_live(self) -> int:
-        live = self._screen.live(set(self._forms))
+        live = self.screen.live(set(self._forms))
         shown = {name: value for name, value in live.items() if name not in _MOVING}
         if shown == self._shown:
             return 0
@@ -101,45 +109,48 @@ class RunPanel(ipywidgets.VBox):  # type: ignore[misc]
         """A second passed while a question with a deadline is open."""
         self._countdown = None
         if not self.closed:
-            self._screen.publisher.mark(self)
+            self.screen.publisher.mark(self)
 
     def redraw(self) -> None:
         """The graph was laid out."""
         if not self.closed:
-            self.view.graph = self._screen.graph()
+            self.view.graph = self._graph(self.screen)
 
     def _send_ticks(self, start: int) -> int:
-        projection = self._screen.projection
+        projection = self.screen.projection
         total = len(projection.rows)
         stop = min(total, start + CHUNK)
         columns = projection.columns(start, stop)
-        self.view.send(
-            {"kind": "ticks", "run": self._screen.run.run_id, "from": start, "total": total, "cols": columns}
-        )
+        self.view.send({"kind": "ticks", "run": self.screen.run.run_id, "from": start, "total": total, "cols": columns})
         self._sent = max(self._sent, stop)
         return stop
 
-    def _send_all(self, start: int) -> None:
+    def send_from(self, start: int) -> None:
         """Everything from a tick on, to a view that has just come, a chunk at a time."""
-        if self.closed or start >= len(self._screen.projection.rows):
+        if self.closed or start >= len(self.screen.projection.rows):
             return
         stop = self._send_ticks(start)
-        self._screen.runner.host.later(_SECONDS_BETWEEN_CHUNKS, self._send_all, stop)
+        self.screen.runner.host.later(_SECONDS_BETWEEN_CHUNKS, self.send_from, stop)
+
+    def send_live_again(self) -> None:
+        """The live state, even if it says nothing new."""
+        self._shown = {}
+        self.screen.publisher.mark(self)
 
     def publish_twin(self) -> None:
         """Renew the static twin, if it says something new."""
         if self._twin is None or self.closed:
             return
-        with self._screen.drawing:
-            facts = self._screen.twin_facts()
+        with self.screen.drawing:
+            facts = self.screen.twin_facts()
             if facts != self._shown_twin:
                 self._shown_twin = facts
-                self._twin.update(self._screen.twin())
+                self._twin.update(self.screen.twin())
 
     # -- forms
 
     def _open_requests(self) -> list[Request[Any]]:
-        return [request for request in self._screen.run.requests if request.answer_type is not bool]
+        return [request for request in self.screen.run.requests if request.answer_type is not bool]
 
     def _tend_forms(self) -> int:
         """Open the forms of the oldest questions, close those of answered ones; how many changed."""
@@ -147,7 +158,7 @@ class RunPanel(ipywidgets.VBox):  # type: ignore[misc]
         changed = 0
         for number in [n for n in self._forms if n not in asked]:
             self._put_away(
-                self._forms.pop(number), Request(self._screen.runner, self._screen.runner.questions.all[number])
+                self._forms.pop(number), Request(self.screen.runner, self.screen.runner.questions.all[number])
             )
             del self._notes[number]
             changed += 1
@@ -171,7 +182,7 @@ class RunPanel(ipywidgets.VBox):  # type: ignore[misc]
                 form.set_note(note)
                 changed += 1
         if self._countdown is None and any(asked[number].deadline is not None for number in self._forms):
-            self._countdown = self._screen.runner.host.later(_SECONDS_BETWEEN_NOTES, self._count_down)
+            self._countdown = self.screen.runner.host.later(_SECONDS_BETWEEN_NOTES, self._count_down)
         return changed
 
     def _wants(self, number: int) -> bool:
@@ -187,7 +198,7 @@ class RunPanel(ipywidgets.VBox):  # type: ignore[misc]
         self._ended_form = form
 
     def _put_off(self, number: int) -> None:
-        self._screen.runner.host.call(self._close_form, number)
+        self.screen.runner.host.call(self._close_form, number)
 
     def _close_form(self, number: int) -> None:
         self._later.add(number)
@@ -197,24 +208,52 @@ class RunPanel(ipywidgets.VBox):  # type: ignore[misc]
             del self._notes[number]
             self._show_forms()
             form.close()
-            self._screen.publisher.mark(self)
+            self.screen.publisher.mark(self)
+
+    def want_form(self, number: int) -> None:
+        """Open the form of a question, however many are open."""
+        self._wanted.add(number)
+        self.screen.publisher.mark(self)
 
     def _show_forms(self) -> None:
         ended = [self._ended_form.box] if self._ended_form is not None else []
-        self.children = (self.view, *ended, *(form.box for form in self._forms.values()))
+        self.children = (self.view, *ended, *(form.box for form in self._forms.values()), *self._below)
+
+    # -- other runs, below this one
+
+    def show_below(self, run: Run[Any]) -> None:
+        """Show a run that was made or opened here, in the same output, so that it can be looked at at once."""
+        if any(panel.run.run_id == run.run_id for panel in self._below):
+            return
+        for oldest in self._below[: max(0, len(self._below) + 1 - MOST_BELOW)]:
+            oldest.put_away()
+        self._below.append(RunPanel(run.view.screen, compact=False, above=self))
+        self._show_forms()
+
+    def put_away(self) -> None:
+        """Close a panel that stands below another one.
+
+        Raises:
+            WorkflowError: It stands in a cell of its own.
+        """
+        if self._above is None:
+            raise WorkflowError("This panel belongs to its cell: clear the cell's output to close it.")
+        self._above._below.remove(self)
+        self._above._show_forms()
+        self.close()
 
     # -- up
 
     def _on_message(self, _: Any, message: dict[str, Any], buffers: Any) -> None:
         if message.get("kind") == "hello":
             said_hello()
-        self._screen.runner.host.call(self._handle, message)
+        self.screen.runner.host.call(self._handle, message)
 
     def _handle(self, message: dict[str, Any]) -> None:
         """One message from a view; (view, id) makes a repeat harmless."""
         if self.closed:
             return
-        view, handler = str(message.get("view", "")), _MESSAGES.get(str(message.get("kind")))
+        view, handler = str(message.get("view", "")), INTENTS.get(str(message.get("kind")))
         try:
             number = int(message["id"])
             if number <= self._last_id.get(view, 0):
@@ -223,94 +262,29 @@ class RunPanel(ipywidgets.VBox):  # type: ignore[misc]
             if handler is None:
                 raise WorkflowError(f"This panel does not know {message.get('kind')!r}.")
             answered = handler(self, message)
-        except Exception as error:  # whatever was refused: in words, in the panel
-            self._reply("error", message, text=f"{type(error).__name__}: {error}")
+        except Exception as error:  # whatever was refused
+            self.refuse(message, error)
             return
         if answered:
-            self._reply("done", message, seq=self._screen.runner.state.seq)
+            self.done(message)
 
-    def _reply(self, kind: str, message: dict[str, Any], **more: Any) -> None:
-        self.view.send({"kind": kind, "view": message.get("view"), "of": message.get("id"), **more})
+    def done(self, message: dict[str, Any], **more: Any) -> None:
+        """A wish was carried out."""
+        self.reply("done", message, seq=self.screen.runner.state.seq, **more)
 
-    def _on_hello(self, message: dict[str, Any]) -> bool:
-        """A view has come: it gets the ticks that it lacks, and the time as it is now."""
-        self._send_all(max(0, int(message.get("have", 0))))
-        self._shown = {}
-        self._screen.publisher.mark(self)
-        return False
+    def refuse(self, message: dict[str, Any], error: BaseException) -> None:
+        """A wish was refused, or went wrong: in words, in the panel."""
+        words = str(error) if isinstance(error, WorkflowError) else f"{type(error).__name__}: {error}"
+        self.reply("error", message, text=words)
 
-    def _on_ticks(self, message: dict[str, Any]) -> bool:
-        self._send_all(max(0, int(message["from"])))
-        return False
+    def reply(self, kind: str, message: dict[str, Any], **more: Any) -> None:
+        """An answer to the view that asked."""
+        if not self.closed:
+            self.view.send({"kind": kind, "view": message.get("view"), "of": message.get("id"), **more})
 
-    def _on_bye(self, message: dict[str, Any]) -> bool:
-        del self._last_id[str(message.get("view", ""))]
-        return False
-
-    def _on_pause(self, message: dict[str, Any]) -> bool:
-        self._screen.run.pause()
-        return True
-
-    def _on_cont(self, message: dict[str, Any]) -> bool:
-        self._screen.run.cont()
-        return True
-
-    def _on_step(self, message: dict[str, Any]) -> bool:
-        self._screen.run.debug.step(int(message.get("n", 1)))
-        return True
-
-    def _on_cancel(self, message: dict[str, Any]) -> bool:
-        self._screen.run.cancel("stopped in the panel")
-        return True
-
-    def _on_compact(self, message: dict[str, Any]) -> bool:
-        self.view.compact = bool(message.get("on"))
-        return True
-
-    def _on_form(self, message: dict[str, Any]) -> bool:
-        self._wanted.add(int(message["request"]))
-        self._screen.publisher.mark(self)
-        return True
-
-    def _on_answer(self, message: dict[str, Any]) -> bool:
-        runner = self._screen.runner
-        Request(*find(runner, message["request"])).answer(message["value"])
-        return True
-
-    def _on_detail(self, message: dict[str, Any]) -> bool:
-        self.view.send(
-            {"kind": "detail", "view": message.get("view"), "of": message.get("id"), **self.detail(int(message["seq"]))}
-        )
-        return False
-
-    def detail(self, seq: int) -> dict[str, Any]:
-        """What the inspector shows of tick `seq`: `{seq, title, route, payload, state, causes, effects, log}`."""
-        runner, screen = self._screen.runner, self._screen
-        after = runner.history.at(seq)
-        before: RunState | None = runner.history.at(seq - 1) if seq > 1 else None
-        tick = runner.ticks[seq - 1]
-        kind, step, event, _ = caption(tick, before)
-        delivery = delivery_of(tick, before)
-        changes = screen.run._moment(after).diff()
-        return {
-            "seq": seq,
-            "title": event or kind,
-            "route": " ".join(filter(None, (step, kind))),
-            "payload": _payload(tick),
-            "state": [
-                [name, None if old is None else preview(old), None if new is None else preview(new)]
-                for name, (old, new) in changes.items()
-            ],
-            "causes": causes(tick, before),
-            "effects": screen.projection.effects.get(seq, [])[:50],
-            "log": self._log_of(step, delivery)[-20_000:],
-        }
-
-    def _log_of(self, step: str, delivery: Delivery | None) -> str:
-        """What the delivery of a tick wrote; of one that wrote nothing, what all steps wrote so far."""
-        log = self._screen.runner.logs.get(step)
-        said = log.text(delivery.id) if log is not None and delivery is not None else ""
-        return said or self._screen.run.logs()
+    def forget_view(self, view: str) -> None:
+        """A view has gone."""
+        self._last_id.pop(view, None)
 
     # -- the end
 
@@ -320,7 +294,7 @@ class RunPanel(ipywidgets.VBox):  # type: ignore[misc]
             return
         self.closed = True
         try:
-            self._screen.runner.host.call(self._leave)
+            self.screen.runner.host.call(self._leave)
         except EngineLost:  # nobody makes widgets there any more
             self._leave()
 
@@ -329,6 +303,8 @@ class RunPanel(ipywidgets.VBox):  # type: ignore[misc]
         if self._countdown is not None:
             self._countdown.cancel()
             self._countdown = None
+        for panel in self._below:
+            panel.close()
         self.view.on_msg(self._on_message, remove=True)
         super().close()
         self.view.layout.close()
@@ -337,53 +313,8 @@ class RunPanel(ipywidgets.VBox):  # type: ignore[misc]
             form.close()
         self._forms.clear()
         self.layout.close()
-        if self in self._screen.panels:
-            self._screen.panels.remove(self)
-        self._screen.publisher.forget(self)
+        if self in self.screen.panels:
+            self.screen.panels.remove(self)
+        self.screen.publisher.forget(self)
 
     __hash__ = object.__hash__
-
-
-def _payload(tick: Any) -> list[list[str]]:
-    """The fields of what a tick carries, as previews."""
-    shown: list[list[str]] = []
-    outs = [out for out in (getattr(tick, "out", None), getattr(tick, "answer", None)) if out is not None]
-    wait = getattr(tick, "wait", None)
-    if isinstance(wait, Ask):
-        outs.append(wait.question)
-    outs += list(getattr(tick, "outs", ()))
-    for out in outs[:20]:
-        value = out.value
-        if isinstance(value, Event):
-            prefix = f"{type(value).__name__}." if len(outs) > 1 else ""
-            shown += [[prefix + name, text] for name, text in rows(value)]
-        else:
-            shown.append(["value", preview(value)])
-    if len(outs) > 20:
-        shown.append(["…", f"{len(outs) - 20} more"])
-    changes = getattr(tick, "changes", None)
-    if changes:
-        shown += [[name, preview(out.value)] for name, out in changes.items()]
-    failure = getattr(tick, "failure", None)
-    if failure is not None:
-        shown += [["error", failure.message], ["traceback", failure.traceback]]
-    for name in ("by", "how", "reason", "n"):
-        value = getattr(tick, name, None)
-        if value:
-            shown.append([name, str(value)])
-    return shown
-
-
-_MESSAGES: dict[str, Callable[[RunPanel, dict[str, Any]], bool]] = {
-    "hello": RunPanel._on_hello,
-    "ticks": RunPanel._on_ticks,
-    "bye": RunPanel._on_bye,
-    "detail": RunPanel._on_detail,
-    "pause": RunPanel._on_pause,
-    "cont": RunPanel._on_cont,
-    "step": RunPanel._on_step,
-    "cancel": RunPanel._on_cancel,
-    "compact": RunPanel._on_compact,
-    "form": RunPanel._on_form,
-    "answer": RunPanel._on_answer,
-}

@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import threading
 import time
+from collections.abc import Sequence
+from contextlib import suppress
 from itertools import chain, islice
-from typing import Any, Protocol
+from typing import Any, Protocol, cast
 
 from flownb.core import commands as c
 from flownb.core.graph import Graph
 from flownb.core.reduce import advance
 from flownb.core.state import RunState, is_ended
-from flownb.core.ticks import Tick
+from flownb.core.ticks import AnyTick, Tick
 from flownb.errors import EngineLost
+from flownb.narration import told
+from flownb.notebook import retrying, stops
+from flownb.notebook.inbox import Inbox, timer_lines, work_lines
 from flownb.notebook.layout import Layout, lay_out, topological
 from flownb.notebook.payload import preview
 from flownb.notebook.publisher import Publisher, publisher_of
@@ -50,6 +55,13 @@ class Screen:
         #: Held while a twin is drawn and sent: the engine and the thread that awaited the run both do it, and an older
         #: picture must not follow a newer one.
         self.drawing = threading.Lock()
+        self.inbox = Inbox(run)
+        #: The ticks at which breakpoints were set by a click, by the number of the breakpoint.
+        self.set_at: dict[int, int] = {}
+        self._breakpoints = run.debug.breakpoints if run.workflow is not None else None
+        #: The newest tick with the states around it and its commands; told in words once somebody looks.
+        self._newest: tuple[RunState | None, AnyTick, RunState, Sequence[c.AnyCommand]] | None = None
+        self._told: tuple[int, str] = (0, "")
         self._asked_layout = False
         self._caught_up = threading.Event()
         try:
@@ -64,7 +76,10 @@ class Screen:
         for tick in list(runner.ticks):
             state, commands = advance(before, tick)
             self.projection.apply(before, tick, state, commands)
+            self._newest = before, tick, state, commands
             before = state
+        if self._breakpoints is not None:
+            self._breakpoints.watchers.add(self)
         runner.observers.append(self._on_tick)
         runner.listeners.append(self.changed)
         self._caught_up.set()
@@ -79,6 +94,7 @@ class Screen:
     def _on_tick(self, before: RunState | None, tick: Tick, after: RunState, commands: list[c.AnyCommand]) -> None:
         graph = self.projection.graph
         self.projection.apply(before, tick, after, commands)
+        self._newest = before, cast(AnyTick, tick), after, commands
         if self.projection.graph is not graph:  # the run took newer definitions
             self.layout, self._asked_layout = None, False
             self.want_layout()
@@ -95,6 +111,11 @@ class Screen:
         over = self.runner.end.done() or bool(self.runner.suspended)
         for panel in self.panels:
             self.publisher.mark(panel, now=over)
+
+    def breakpoints_changed(self) -> None:
+        """Somebody set or removed one, on whatever thread."""
+        with suppress(EngineLost):
+            self.runner.host.call(self.changed)
 
     def want_layout(self) -> None:
         """Lay the graph out, on a thread: the first WebAssembly call takes a second."""
@@ -130,10 +151,21 @@ class Screen:
             "tall": layout.tall if layout is not None else True,
             "order": topological(graph),
             "nodes": [{"label": node.label, "shape": node.shape} for node in graph.nodes],
-            "edges": [{"label": e.label, "source": e.source, "target": e.target, "kind": e.kind} for e in graph.edges],
+            "edges": [
+                {"label": e.label, "source": e.source, "target": e.target, "kind": e.kind, "key": e.key}
+                for e in graph.edges
+            ],
             "store": f"kept in {committer.journal.place}" if committer is not None else "kept in memory",
             "twin": twin_class(self.run.run_id),
+            "from": self._origin(),
         }
+
+    def _origin(self) -> str:
+        """Where a run comes from, in words; "" for one that began with its input."""
+        if self.runner.state.head.parent is not None:
+            return f"child of {self.runner.state.head.parent.run_id}"
+        forked = self.run.forked_from
+        return f"fork of {forked[0]} at #{forked[1]}" if forked is not None else ""
 
     def live(self, opened: set[int]) -> dict[str, Any]:
         """The `live` trait, but for the `seq` that its panel gives it.
@@ -153,15 +185,34 @@ class Screen:
             "ended": over,
             "needs": len(self.run.requests),
             "elapsed": round(max(0.0, now - state.started_at), 3),
+            "now": round(now, 3),
             "counting": status == "running",
             "nodes": [list(node) for node in self.projection.nodes],
             "edges": list(self.projection.edges),
             "note": counts_line(self.projection, state),
-            "queue": queue_lines(state, chain(runner.control, runner.inbox)),
+            "told": self._words(),
+            "queue": queue_lines(state, () if state.gate else chain(runner.control, runner.inbox)),
+            "inbox": self.inbox.lines(),
+            "waits": len(runner.control) + len(runner.inbox),
+            "work": work_lines(state),
+            "timers": timer_lines(state),
+            "held": [list(pair) for pair in self.run.debug.standing_still],
+            "stops": stops.lines(self._breakpoints, self.set_at) if self._breakpoints is not None else [],
+            "retry": retrying.offered(runner),
+            "children": len(state.side.children),
             "questions": self._questions(opened),
             "error": self._error(state),
             "bye": False,
         }
+
+    def _words(self) -> str:
+        """The newest tick in a sentence."""
+        if self._newest is None:
+            return ""
+        before, tick, after, commands = self._newest
+        if self._told[0] != after.seq:
+            self._told = after.seq, told(before, tick, after, commands)
+        return self._told[1]
 
     def _questions(self, opened: set[int]) -> list[dict[str, Any]]:
         return [

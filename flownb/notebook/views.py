@@ -172,7 +172,7 @@ class RunViews:
         """A run shows itself in the cell that starts it; from a thread or a widget's callback it does not, since the
         output would land in a foreign cell or nowhere."""
         message = kernel.parent()
-        if not kernel.is_cell(message):
+        if kernel.is_shown_elsewhere() or not kernel.is_cell(message):
             return
         execution = str(message["header"]["msg_id"])
         cell = _cell(message)

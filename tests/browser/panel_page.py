@@ -105,7 +105,7 @@ class Panel:
     def __init__(self, lab: Lab, cell: int, nth: int = 0) -> None:
         self.lab, self.cell, self.nth = lab, cell, nth
         self.box: Locator = lab.output(cell).locator(".flownb-panel").nth(nth)
-        self.view: Locator = self.box.locator(".flownb")
+        self.view: Locator = self.box.locator(".flownb").first  # behind it stand those of runs that were made in it
 
     # ---- what is drawn
 
@@ -150,7 +150,11 @@ class Panel:
 
     def step(self) -> None:
         """Click Step."""
-        self.view.locator(".fl-ctrl button:has-text('Step')").click()
+        self.verb("Step").click()
+
+    def verb(self, name: str) -> Locator:
+        """A button of the controls, by its words."""
+        return self.view.locator(".fl-ctrl").get_by_role("button", name=name, exact=True)
 
     def unfold(self) -> None:
         """Open a compact panel."""

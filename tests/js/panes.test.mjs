@@ -2,10 +2,9 @@ import assert from "node:assert/strict";
 import test from "node:test";
 import { clamp } from "../../flownb/notebook/static/common.mjs";
 import { barCells } from "../../flownb/notebook/static/cells.mjs";
-import { allowed } from "../../flownb/notebook/static/controls.mjs";
 import { fitZoom } from "../../flownb/notebook/static/graph.mjs";
 import { History } from "../../flownb/notebook/static/history.mjs";
-import { isForNotebook, isTyping, keyName } from "../../flownb/notebook/static/keys.mjs";
+import { isForNotebook, isTyping, keyName, panelKeys } from "../../flownb/notebook/static/keys.mjs";
 import { twinRule } from "../../flownb/notebook/static/page.mjs";
 import { toDraw } from "../../flownb/notebook/static/questions.mjs";
 import { density } from "../../flownb/notebook/static/slider.mjs";
@@ -39,16 +38,6 @@ test("above 16 items a bar has one segment per state, and a single failed item i
 test("no items, no cells", () => {
   assert.deepEqual(barCells(null, 0, 100), []);
   assert.deepEqual(barCells([0, 0, 0, 0], 0, 100), []);
-});
-
-test("a verb is offered only when it makes sense", () => {
-  const none = { cont: false, pause: false, step: false, stop: false };
-  assert.deepEqual(allowed({}), none);
-  assert.deepEqual(allowed({ status: "running" }), { cont: false, pause: true, step: true, stop: true });
-  assert.deepEqual(allowed({ status: "paused", paused: true }), { cont: true, pause: false, step: true, stop: true });
-  assert.deepEqual(allowed({ status: "cancelling" }), none);
-  assert.deepEqual(allowed({ status: "completed", ended: true }), none);
-  assert.deepEqual(allowed({ status: "running", bye: true }), none);
 });
 
 test("a drawing is neither smaller nor larger than can be read", () => {
@@ -99,6 +88,23 @@ test("ticks are found by text, by errors and by the step that was clicked", () =
   assert.deepEqual(filtered(history, { ...all, node: 0, label: "load" }), [1, 2]);
   assert.deepEqual(filtered(history, { ...all, node: 1, label: "stop" }), [3]);
   assert.deepEqual(filtered(history, { ...all, text: "load", node: 1, label: "stop" }), []);
+});
+
+test("Space presses what has the focus, and plays where nothing wants it", () => {
+  const acts = [];
+  const listeners = [];
+  const root = { addEventListener: (_, listener) => listeners.push(listener), removeEventListener() {} };
+  panelKeys(root, { " ": () => acts.push("play"), c: () => acts.push("cont") });
+  const press = (key, target) =>
+    listeners[0]({
+      ...{ key, target, ctrlKey: false, metaKey: false, altKey: false, shiftKey: false },
+      preventDefault() {},
+      stopPropagation() {},
+    });
+  press(" ", { tagName: "BUTTON", closest: () => ({}) });
+  press(" ", { tagName: "DIV", closest: () => null });
+  press("c", { tagName: "BUTTON", closest: () => ({}) });
+  assert.deepEqual(acts, ["play", "cont"]);
 });
 
 test("combinations and Shift-Enter belong to the notebook, all other keys to the panel", () => {

@@ -120,26 +120,34 @@ def test_the_inspector_gets_payload_state_links_and_log():
             "view": "view-1",
             "of": 1,
             "seq": 1,
+            "against": None,
+            "told": "the run begins with Begin(n=7): work gets it and starts",
             "title": "Begin",
             "route": "run started",
             "payload": [["n", "7"]],
             "state": [],
+            "queue": [["running", "work · Begin"]],
             "causes": [],
             "effects": [2, 3],
             "log": "[work]\nworking on 7\n",  # a tick that wrote nothing shows what all steps wrote
+            "edit": True,
         }
         assert page.ask("detail", seq=2) == {
             "kind": "detail",
             "view": "view-1",
             "of": 2,
             "seq": 2,
+            "against": None,
+            "told": "work set last = 7 in the state",
             "title": "wrote",
             "route": "work wrote",
             "payload": [["last", "7"]],
             "state": [["last", None, "7"]],
+            "queue": [["running", "work · Begin"]],
             "causes": [1],
             "effects": [],
             "log": "working on 7\n",
+            "edit": False,
         }
 
 

@@ -40,7 +40,7 @@ def test_the_live_drawing_has_each_node_and_edge_by_index_and_no_id(graph: Graph
     assert nodes == [str(i) for i in range(len(graph.nodes))]
     assert edges == [str(i) for i in range(len(graph.edges))]
     assert not [el for el in root.iter() if el.get("id") is not None]
-    allowed = {"svg", "g", "path", "rect", "text", "tspan", "title"}
+    allowed = {"svg", "g", "path", "rect", "circle", "text", "tspan", "title"}
     assert {el.tag.removeprefix(SVG) for el in root.iter()} <= allowed
 
 

@@ -38,10 +38,22 @@ const ICONS = {
   up: "M4 10l4-4 4 4",
   close: "M4.5 4.5l7 7M11.5 4.5l-7 7",
   help: "M5.8 6.2a2.2 2.2 0 1 1 3.3 1.9c-.8.4-1.1.8-1.1 1.6M8 12.2v.1",
+  over: "M2.5 9.5a5.5 5.5 0 0 1 10.6-2.2M13.6 3.6v4h-4M8 12.4h.01",
+  out: "M8 10.5V3M5 6l3-3 3 3M3.5 13.2h9",
+  into: "M8 2.8v7.5M5 7.4l3 3 3-3M3.5 13.2h9",
+  to: "M2.5 8h7M7 4.8L10.2 8 7 11.2M13 3v10",
+  fork: "M4.5 3v10M4.5 9.5c0-3.2 6.5-1.8 6.5-5.2M8.9 5.6L11 3.4l2.1 2.2",
+  retry: "M12.6 8.4a4.7 4.7 0 1 1-1.5-3.8M11.6 2v3H8.6",
+  replay: "M3.4 8.4a4.7 4.7 0 1 0 1.5-3.8M4.4 2v3h3M7.2 6.4l2.8 1.9-2.8 1.9z",
+  stops: "M8 4.2a3.8 3.8 0 1 0 .01 0z",
+  play: "M5.5 4l6 4-6 4z",
+  rest: "M6 4v8M10 4v8",
+  fire: "M8 2.8v5.4l3.2 2M8 13.2a5.2 5.2 0 1 0-.01 0z",
+  trash: "M3.5 4.8h9M6.3 4.6V3.2h3.4v1.4M4.8 4.8l.6 8h5.2l.6-8",
   sent: "M3 8h9M8.5 4.5L12 8l-3.5 3.5",
   wrote: "M3.5 12.5l.6-2.6 6.6-6.6 2 2-6.6 6.6z",
 };
-const FILLED = new Set(["cont", "pause", "stop", "live"]);
+const FILLED = new Set(["cont", "pause", "stop", "live", "stops"]);
 
 /** @param {number} x @param {number} low @param {number} high */
 export const clamp = (x, low, high) => Math.min(high, Math.max(low, x));

@@ -16,7 +16,7 @@ export const fitZoom = (paneW, paneH, w, h) => clamp(Math.min(paneW / w, paneH /
 /**
  * @typedef {{ el: any, sub: any, track: any, glyph: any[], label: string, last: string }} NodePart
  * @param {any} graph the trait
- * @param {{ select: (node: number) => void }} hooks
+ * @param {{ select: (node: number) => void, stop: (at: { node: number } | { edge: number }) => void }} hooks
  */
 export function graphPane(graph, hooks) {
   const drawing = graph.svg ? parse(graph.svg) : null;
@@ -87,7 +87,10 @@ export function graphPane(graph, hooks) {
 
   body.addEventListener("click", (/** @type {any} */ ev) => {
     const el = ev.target.closest("[data-n]");
-    if (el) hooks.select(Number(el.dataset.n));
+    const edge = ev.target.closest("[data-e]");
+    if (el && ev.target.closest(".fl-bp")) hooks.stop({ node: Number(el.dataset.n) });
+    else if (el) hooks.select(Number(el.dataset.n));
+    else if (edge) hooks.stop({ edge: Number(edge.dataset.e) });
   });
   body.addEventListener("keydown", (/** @type {any} */ ev) => {
     const el = ev.target.closest("[data-n]");
@@ -97,6 +100,7 @@ export function graphPane(graph, hooks) {
     const move = moves[/** @type {keyof typeof moves} */ (ev.key)];
     if (move) focusAt(at + move);
     else if (ev.key === "Enter" || ev.key === " ") hooks.select(Number(el.dataset.n));
+    else if (ev.key === "t") hooks.stop({ node: Number(el.dataset.n) });
     else return;
     ev.preventDefault();
     ev.stopPropagation();
@@ -116,6 +120,7 @@ export function graphPane(graph, hooks) {
     button("fit", "fit the graph", fit, quiet),
   );
   const past = make("span", { class: "fl-lookback", text: "looking back" });
+  let stops = "";
   const el = make("section", { class: "fl-graph", "aria-label": "graph" }, canvas, drawing ? tools : null, past);
   const observer = new ResizeObserver(resize);
   observer.observe(canvas);
@@ -124,6 +129,14 @@ export function graphPane(graph, hooks) {
     el,
     dispose: () => observer.disconnect(),
     follow: () => (zoom.follows = true),
+    /** Shows the breakpoints. @param {{ nodes: Map<number, string>, edges: Map<number, string> }} at */
+    stops(at) {
+      const key = JSON.stringify([[...at.nodes], [...at.edges]]);
+      if (key === stops) return;
+      stops = key;
+      nodes.forEach((node, i) => node && showStop(node.el, at.nodes.get(i)));
+      edges.forEach(({ el: edge }, i) => showStop(edge, at.edges.get(i)));
+    },
     /**
      * @param {{ nodes: [string, string, number[] | null][], edges: number[] }} picture
      * @param {number} select node, -1 for none
@@ -163,12 +176,21 @@ function plainList(graph, order) {
     return make(
       "div",
       { class: "fl-plain-node s-idle", "data-n": i, role: "button", tabindex: -1, title: label },
+      make("i", { class: "fl-bp fl-dot" }),
       mark,
       make("b", { class: "name", text: shorten(label, 40) }),
       make("span", { class: "sub", "data-room": 40 }),
     );
   });
   return make("div", { class: "fl-plain" }, ...rows);
+}
+
+/** @param {any} el a node or an edge @param {string | undefined} look */
+function showStop(el, look) {
+  const dot = el.querySelector(".fl-bp");
+  if (!dot) return;
+  for (const name of ["on", "half", "off"]) dot.classList.toggle(name, name === look);
+  el.toggleAttribute("data-stop", Boolean(look));
 }
 
 /** @param {any} body @param {any} graph @returns {NodePart[]} by node index */

@@ -7,7 +7,7 @@ const CHIPS = ["done", "running", "person", "waiting", "retrying", "failed"];
 
 /**
  * @typedef {{ total: number, by: Record<string, number> }} Steps
- * @param {{ toggle: () => void, pause: () => void, cont: () => void, step: () => void }} hooks
+ * @param {{ toggle: () => void, pause: () => void, cont: () => void, step: () => void, close: () => void }} hooks
  */
 export function header(hooks) {
   const open = titles();
@@ -15,18 +15,22 @@ export function header(hooks) {
   const marks = make("span", { class: "fl-pills" });
   const chips = make("span", { class: "fl-chips" });
   const time = make("span", { class: "fl-dim mono fl-time", title: "time since the start" });
+  const from = make("span", { class: "fl-from fl-dim" });
+  const putAway = button("close", "close this panel; its run goes on", hooks.close, { quiet: true, cls: "bare" });
   const fold = button("up", "fold to one line", hooks.toggle, { quiet: true, cls: "bare" });
   const head = make(
     "div",
     { class: "fl-head" },
     open.name,
     open.run,
+    from,
     marks,
     chips,
     make("span", { class: "fl-grow" }),
     gone(),
     time,
     fold,
+    putAway,
   );
 
   const state = make("span", { class: "fl-cstate" });
@@ -75,6 +79,9 @@ export function header(hooks) {
         setText(part.run, graph.run ?? "");
         part.run.title = [`run ${graph.run ?? ""}`, graph.store].filter(Boolean).join("\n");
       }
+      putAway.hidden = !graph.below;
+      setText(from, graph.from ?? "");
+      from.title = graph.from ?? "";
     },
     /** @param {any} live @param {Steps} steps */
     draw(live, steps) {

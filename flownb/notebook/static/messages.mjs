@@ -14,7 +14,7 @@ export class Outbox {
     this.who = who;
     this.id = 0;
     this.unsent = 0;
-    /** @type {Map<number, { kind: string, at: number }>} */
+    /** @type {Map<number, { kind: string, at: number, told?: (m: any) => boolean }>} */
     this.open = new Map();
   }
 
@@ -36,35 +36,58 @@ export class Outbox {
   }
 
   /**
-   * Sends what must be answered by `done` or `error`.
+   * Sends what must be answered by `done`, `draft` or `error`.
    * @param {string} kind @param {Record<string, any>} more @param {number} now in ms
+   * @param {(m: any) => boolean} [told] gets the answer; gives true if it showed it
    */
-  intend(kind, more, now) {
+  intend(kind, more, now, told) {
     const id = this.send(kind, more);
-    if (id !== this.unsent) this.open.set(id, { kind, at: now });
+    if (id !== this.unsent) this.open.set(id, { kind, at: now, told });
+    else told?.({ kind: "error", of: id, text: "The kernel is gone: nothing can be sent to the run." });
     return id;
   }
 
-  /** @param {number} id */
-  settle(id) {
+  /**
+   * An answer came.
+   * @param {number} id @param {any} [message]
+   * @returns {boolean} whether whoever asked showed it
+   */
+  settle(id, message) {
+    const told = this.open.get(id)?.told;
     this.open.delete(id);
+    return Boolean(message && told?.(message));
   }
 
   /** Words about intents that wait, "" if none does. @param {number} now in ms */
   waiting(now) {
     const late = [...this.open.values()].filter((intent) => now - intent.at >= PATIENCE_MS);
     if (!late.length) return "";
-    const words = late.length === 1 ? `“${VERBS[late[0].kind] ?? late[0].kind}” waits` : `${late.length} wishes wait`;
+    const words = late.length === 1 ? `“${WAITING_WORDS[late[0].kind] ?? late[0].kind}” waits` : `${late.length} wishes wait`;
     return `${words} for the kernel…`;
   }
 }
 
 /** @type {Record<string, string>} */
-const VERBS = {
+const WAITING_WORDS = {
   cont: "Continue",
   pause: "Pause",
   step: "Step",
+  over: "Step over",
+  out: "Step out",
+  into: "Into",
+  run_to: "Run to",
   cancel: "Stop",
+  fork: "Fork here",
+  retry: "Retry",
+  replay: "Replay",
+  admit: "Admit now",
+  edit: "Edit",
+  drop: "Drop",
+  fire: "Fire now",
+  draft: "Edit",
+  break: "The breakpoint",
+  break_at: "The breakpoint",
+  breakpoint: "The breakpoint",
   answer: "Your answer",
   form: "Open form",
   compact: "Fold",

@@ -15,6 +15,23 @@ export function focusCell(el) {
   cell.focus({ preventScroll: true });
 }
 
+/**
+ * Brings a panel that came below into sight and gives it the focus, once it is drawn.
+ * @param {HTMLElement} el a view @param {string} run @param {number} [left] tries
+ */
+export function showBelow(el, run, left = 60) {
+  const box = el.closest(".flownb-panel");
+  if (!box) return;
+  const panels = /** @type {NodeListOf<HTMLElement>} */ (box.querySelectorAll(":scope .flownb-panel .flownb"));
+  const found = [...panels].find((panel) => panel.dataset.run === run && panel.dataset.status);
+  if (!found) {
+    if (left > 0) setTimeout(showBelow, 50, el, run, left - 1);
+    return;
+  }
+  found.scrollIntoView({ block: "nearest" });
+  found.focus({ preventScroll: true });
+}
+
 /** Clicks the form's Send button; the focus goes there first, so that what is being typed is committed. @param {any} form */
 function sendForm(form) {
   const send = form.querySelector(".flownb-send");

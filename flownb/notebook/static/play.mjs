@@ -1,7 +1,7 @@
 // @ts-check
 // Plays the past: goes from tick to tick by itself, at a speed that a person picks. It knows nothing of panes: who makes
 // it says where it stands and how to go somewhere.
-import { button, icon, make, setText } from "./common.mjs";
+import { button, icon, make } from "./common.mjs";
 
 /** Ticks a second at the speed ×1. */
 const PACE = 2;
@@ -98,7 +98,8 @@ export class Player {
  * @param {{ toggle: () => void, setSpeed: (speed: number) => void }} hooks
  */
 export function playControls(hooks) {
-  const play = button("cont", "Play", hooks.toggle, { tip: "play the ticks one after the other", key: "Space" });
+  const tip = "play the ticks one after the other";
+  const play = button("play", "play", hooks.toggle, { tip, key: "Space", quiet: true, cls: "bare" });
   const speed = make(
     "select",
     { class: "fl-speed", "aria-label": "speed", title: `ticks a second: ×1 is ${PACE}` },
@@ -113,8 +114,8 @@ export function playControls(hooks) {
     draw(isPlaying, at) {
       if (isPlaying !== wasPlaying) {
         wasPlaying = isPlaying;
-        play.firstElementChild?.replaceWith(icon(isPlaying ? "pause" : "cont"));
-        setText(play.lastElementChild, isPlaying ? "Pause" : "Play");
+        play.replaceChildren(icon(isPlaying ? "rest" : "play"));
+        play.setAttribute("aria-label", isPlaying ? "stop playing" : "play");
       }
       speed.value = String(at);
     },

@@ -57,7 +57,10 @@ export function filtered(history, wish) {
   return out;
 }
 
-/** @param {{ go: (seq: number) => void, clear: () => void }} hooks clear: no step is picked any more */
+/**
+ * @param {{ go: (seq: number) => void, clear: () => void, stop: (seq: number) => void }} hooks clear: no step is picked
+ * any more; stop: the breakpoint at a tick is turned on or off
+ */
 export function tickTable(hooks) {
   const header = ["#", "what", "event", "took", "state"].map((text) =>
     make("span", { role: "columnheader", text, class: text === "#" || text === "took" ? "r" : undefined }),
@@ -103,6 +106,8 @@ export function tickTable(hooks) {
   /** @type {number[] | null} */
   let rows = null;
   const at = { seq: 0, node: -1, label: "", follows: true, top: 0, isFlat: false, frame: 0 };
+  /** @type {Map<number, string>} breakpoints by seq */
+  let stops = new Map();
   const size = () => (rows ? rows.length : history ? history.cols.kind.length : 0);
   const seqOf = (/** @type {number} */ row) => (rows ? rows[row] : (history?.first ?? 0) + row + 1);
   const rowOf = (/** @type {number} */ seq) => (rows ? rows.indexOf(seq) : seq - 1 - (history?.first ?? 0));
@@ -144,6 +149,8 @@ export function tickTable(hooks) {
       make("b", { text: read("step") || "run" }),
       ` ${kind}`,
     );
+    const look = stops.get(seq) ?? "none";
+    const dot = make("i", { class: `fl-dot ${look}`, title: look === "none" ? "stop at such a tick" : "breakpoint" });
     const tr = make(
       "div",
       {
@@ -153,7 +160,7 @@ export function tickTable(hooks) {
         "aria-selected": seq === at.seq,
         "data-seq": seq,
       },
-      make("span", { role: "gridcell", class: "num", text: seq }),
+      make("span", { role: "gridcell", class: "num" }, dot, String(seq)),
       what,
       make("span", { role: "gridcell", text: read("event"), title: read("event") }),
       make("span", { role: "gridcell", class: "num", text: took(Number(read("ms"))) }),
@@ -197,7 +204,8 @@ export function tickTable(hooks) {
   });
   body.addEventListener("click", (/** @type {any} */ ev) => {
     const row = ev.target.closest(".fl-tr");
-    if (row) hooks.go(Number(row.dataset.seq));
+    if (row && ev.target.closest(".fl-dot")) hooks.stop(Number(row.dataset.seq));
+    else if (row) hooks.go(Number(row.dataset.seq));
   });
   scroll.addEventListener("keydown", (/** @type {any} */ ev) => {
     const moves = { ArrowDown: 1, ArrowUp: -1, PageDown: 6, PageUp: -6 };
@@ -232,6 +240,12 @@ export function tickTable(hooks) {
       if (seq === at.seq) return;
       at.seq = seq;
       reveal(!live);
+      later();
+    },
+    /** @param {Map<number, string>} now breakpoints by seq */
+    stops(now) {
+      if (now.size === stops.size && [...now].every(([seq, look]) => stops.get(seq) === look)) return;
+      stops = now;
       later();
     },
     follow() {
