@@ -1,4 +1,4 @@
-"""The widget's script and style sheet, as text.
+"""The script and style sheet of the widget, and of a page without a kernel, as text.
 
 anywidget loads a script from a blob, where relative imports fail: so the modules, which Node and a browser import as
 they are, are pasted into one script here. Comments and margins are left out, since every widget instance sends its
@@ -8,10 +8,11 @@ script to the page; so no module may hold a template string of several lines.
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from functools import lru_cache
 from pathlib import Path
 
-__all__ = ["MODULES", "SHEETS", "script", "style"]
+__all__ = ["MODULES", "PAGE_MODULES", "PAGE_SHEETS", "SHEETS", "page_script", "page_style", "script", "style"]
 
 _STATIC = Path(__file__).parent / "static"
 
@@ -45,6 +46,32 @@ MODULES = (
     "view.mjs",
 )
 
+#: Of the page: the panes of the panel, without what speaks to a kernel, and its own frame.
+PAGE_MODULES = (
+    "common.mjs",
+    "play.mjs",
+    "captions.mjs",
+    "history.mjs",
+    "cells.mjs",
+    "graph.mjs",
+    "ticks.mjs",
+    "editor.mjs",
+    "eventpane.mjs",
+    "diffpane.mjs",
+    "queue.mjs",
+    "inspector.mjs",
+    "header.mjs",
+    "controls.mjs",
+    "slider.mjs",
+    "narration.mjs",
+    "popovers.mjs",
+    "questions.mjs",
+    "keys.mjs",
+    "page_data.mjs",
+    "page_view.mjs",
+    "page_main.mjs",
+)
+
 #: In the order in which they are joined: later ones win.
 SHEETS = (
     "base.css",
@@ -61,6 +88,9 @@ SHEETS = (
     "form.css",
 )
 
+#: Of the page, which has no form.
+PAGE_SHEETS = (*SHEETS[:-1], "page.css")
+
 _IMPORT = re.compile(r"^import\b[^;]*;\n", re.MULTILINE)
 _EXPORT = re.compile(r"^export (?=(?:const|let|function|async function|class)\b)", re.MULTILINE)
 _COMMENT = re.compile(r"^[ \t]*(?:/\*\*?.*?\*/|//[^\n]*)[ \t]*\n", re.MULTILINE | re.DOTALL)
@@ -75,26 +105,54 @@ def script() -> str:
     Raises:
         RuntimeError: A module imports or exports in a way that cannot be pasted (a renamed import, a second default).
     """
-    parts: list[str] = []
-    for name in MODULES:
-        source = (_STATIC / name).read_text(encoding="utf-8")
-        if re.search(r"^import\b[^;]*\bas\b", source, re.MULTILINE):
-            raise RuntimeError(f"{name} renames an import; pasted modules share one scope, so names must stay.")
-        source = _EXPORT.sub("", _IMPORT.sub("", _INLINE.sub("", _COMMENT.sub("", source))))
-        parts.append(f"// ---- {name}\n{_MARGIN.sub(chr(10), source).strip()}\n")
-    pasted = "".join(parts)
-    exports = re.findall(r"^\s*export\b[^\n]*", pasted, re.MULTILINE)
-    if (
-        len(exports) != 1
-        or not exports[0].startswith("export default ")
-        or re.search(r"^import\b", pasted, re.MULTILINE)
-    ):
+    pasted = _pasted(MODULES)
+    exports = _exports(pasted)
+    if len(exports) != 1 or not exports[0].startswith("export default "):
         raise RuntimeError(f"The pasted script must have no import and one default export, found {exports}.")
     return pasted
 
 
 @lru_cache(maxsize=1)
+def page_script() -> str:
+    """The page's modules as one script, which begins by itself: no import and no export left.
+
+    Raises:
+        RuntimeError: A module imports or exports in a way that cannot be pasted.
+    """
+    pasted = _pasted(PAGE_MODULES)
+    if exports := _exports(pasted):
+        raise RuntimeError(f"The pasted script of the page must have no import and no export, found {exports}.")
+    return pasted
+
+
+def _pasted(modules: Sequence[str]) -> str:
+    parts: list[str] = []
+    for name in modules:
+        source = (_STATIC / name).read_text(encoding="utf-8")
+        if re.search(r"^import\b[^;]*\bas\b", source, re.MULTILINE):
+            raise RuntimeError(f"{name} renames an import; pasted modules share one scope, so names must stay.")
+        source = _EXPORT.sub("", _IMPORT.sub("", _INLINE.sub("", _COMMENT.sub("", source))))
+        parts.append(f"// ---- {name}\n{_MARGIN.sub(chr(10), source).strip()}\n")
+    return "".join(parts)
+
+
+def _exports(pasted: str) -> list[str]:
+    """Lines that import or export."""
+    return re.findall(r"^\s*(?:export\b[^\n]*|import\b(?! *\()[^\n]*)", pasted, re.MULTILINE)
+
+
+@lru_cache(maxsize=1)
 def style() -> str:
     """The style sheet of the panel, the forms below it and the hidden twin."""
-    text = "\n".join((_STATIC / name).read_text(encoding="utf-8") for name in SHEETS)
+    return _sheets(SHEETS)
+
+
+@lru_cache(maxsize=1)
+def page_style() -> str:
+    """The style sheet of the page."""
+    return _sheets(PAGE_SHEETS)
+
+
+def _sheets(names: Sequence[str]) -> str:
+    text = "\n".join((_STATIC / name).read_text(encoding="utf-8") for name in names)
     return _MARGIN.sub("\n", re.sub(r"/\*.*?\*/", "", text, flags=re.DOTALL)).strip()

@@ -45,7 +45,7 @@ def detail(screen: Screen, seq: int, against: int | None = None) -> dict[str, An
         "title": event or kind,
         "route": " ".join(filter(None, (step, kind))),
         "payload": carried(tick),
-        "state": differences(_user(other), _user(after)),
+        "state": differences(user_values(other), user_values(after)),
         "queue": queue_lines(after, ()),
         "causes": causes(tick, before),
         "effects": screen.projection.effects.get(seq, [])[:_EFFECTS],
@@ -54,7 +54,8 @@ def detail(screen: Screen, seq: int, against: int | None = None) -> dict[str, An
     }
 
 
-def _user(state: RunState | None) -> dict[str, Any]:
+def user_values(state: RunState | None) -> dict[str, Any]:
+    """The user's state, by name; {} before the first tick."""
     return {} if state is None else {name: out.value for name, out in state.user.items()}
 
 
@@ -65,4 +66,4 @@ def _log_of(screen: Screen, step: str, delivery: Delivery | None) -> str:
     return said or screen.run.logs()
 
 
-__all__ = ["detail"]
+__all__ = ["detail", "user_values"]

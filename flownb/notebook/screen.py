@@ -141,31 +141,7 @@ class Screen:
 
     def graph(self) -> dict[str, Any]:
         """The `graph` trait."""
-        graph, layout = self.projection.graph, self.layout
-        committer = self.runner.committer
-        return {
-            "run": self.run.run_id,
-            "name": graph.name,
-            "hash": graph.hash,
-            "svg": live_svg(graph, layout) if layout is not None else "",
-            "tall": layout.tall if layout is not None else True,
-            "order": topological(graph),
-            "nodes": [{"label": node.label, "shape": node.shape} for node in graph.nodes],
-            "edges": [
-                {"label": e.label, "source": e.source, "target": e.target, "kind": e.kind, "key": e.key}
-                for e in graph.edges
-            ],
-            "store": f"kept in {committer.journal.place}" if committer is not None else "kept in memory",
-            "twin": twin_class(self.run.run_id),
-            "from": self._origin(),
-        }
-
-    def _origin(self) -> str:
-        """Where a run comes from, in words; "" for one that began with its input."""
-        if self.runner.state.head.parent is not None:
-            return f"child of {self.runner.state.head.parent.run_id}"
-        forked = self.run.forked_from
-        return f"fork of {forked[0]} at #{forked[1]}" if forked is not None else ""
+        return graph_data(self.run, self.projection.graph, self.layout)
 
     def live(self, opened: set[int]) -> dict[str, Any]:
         """The `live` trait, but for the `seq` that its panel gives it.
@@ -235,11 +211,7 @@ class Screen:
                 "type": status_words(state, runner.suspended, runner.blocked),
                 "text": str(self.run.why()),
             }
-        if state.failure is None:
-            return None
-        step = state.spec.steps[state.failed_step].name if state.failed_step >= 0 else ""
-        name = state.failure.type.rpartition(":")[2].rpartition(".")[2]
-        return {"step": step, "type": name, "text": state.failure.message[:2000]}
+        return failure_data(state)
 
     def twin_facts(self) -> tuple[Any, ...]:
         """What the twin depends on: equal facts give an equal twin."""
@@ -259,6 +231,45 @@ class Screen:
         ]
         status = status_words(runner.state, runner.suspended, runner.blocked)
         return Twin(self.projection, runner.state, status, self.layout, answers)
+
+
+def graph_data(run: Run[Any], graph: Graph, layout: Layout | None) -> dict[str, Any]:
+    """What does not change while a run lives: its names, the drawn graph and the order of its nodes."""
+    committer = run._runner.committer
+    return {
+        "run": run.run_id,
+        "name": graph.name,
+        "hash": graph.hash,
+        "svg": live_svg(graph, layout) if layout is not None else "",
+        "tall": layout.tall if layout is not None else True,
+        "order": topological(graph),
+        "nodes": [{"label": node.label, "shape": node.shape} for node in graph.nodes],
+        "edges": [
+            {"label": e.label, "source": e.source, "target": e.target, "kind": e.kind, "key": e.key}
+            for e in graph.edges
+        ],
+        "store": f"kept in {committer.journal.place}" if committer is not None else "kept in memory",
+        "twin": twin_class(run.run_id),
+        "from": _origin(run),
+    }
+
+
+def _origin(run: Run[Any]) -> str:
+    """Where a run comes from, in words; "" for one that began with its input."""
+    parent = run._runner.state.head.parent
+    if parent is not None:
+        return f"child of {parent.run_id}"
+    forked = run.forked_from
+    return f"fork of {forked[0]} at #{forked[1]}" if forked is not None else ""
+
+
+def failure_data(state: RunState) -> dict[str, str] | None:
+    """What a run failed with: the step, the exception's name and its words; None if it did not fail."""
+    if state.failure is None:
+        return None
+    step = state.spec.steps[state.failed_step].name if state.failed_step >= 0 else ""
+    name = state.failure.type.rpartition(":")[2].rpartition(".")[2]
+    return {"step": step, "type": name, "text": state.failure.message[:2000]}
 
 
 def _step_name(state: RunState, i: int) -> str:

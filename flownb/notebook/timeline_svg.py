@@ -157,7 +157,7 @@ def _bar_label(bar: Bar, y: float, row: float) -> str:
     label = shorten(bar.label, 24)
     inside = bar.right - left - 4
     out = ""
-    if bar.state in ("waiting", "retrying") and bar.right - bar.left >= 18:
+    if bar.state == "waiting" and bar.right - bar.left >= 18:
         out = glyph_at(bar.state, _NAMES + bar.left + 9, y + row / 2, 0.75)
     if label and text_width(label, _SMALL) <= inside:
         out += f'<text x="{num(_NAMES + left)}" y="{num(y + row / 2 + 3.6)}" font-size="{_SMALL}">{xml(label)}</text>'

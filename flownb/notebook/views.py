@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import weakref
 from html import escape
+from pathlib import Path
 from typing import Any
 
 from IPython import display as ipython
@@ -14,6 +15,7 @@ from flownb.notebook import kernel
 from flownb.notebook.exports import to_dot, to_mermaid
 from flownb.notebook.layout import lay_out
 from flownb.notebook.panel import RunPanel
+from flownb.notebook.replaypage import ReplayPage, replay_page, write_page
 from flownb.notebook.screen import Screen
 from flownb.notebook.still import Still
 from flownb.notebook.svg import twin_svg
@@ -159,6 +161,25 @@ class RunViews:
     def ticks(self) -> TickTable:
         """The ticks so far as a plain table, the last 1000 of them."""
         return TickTable(self.screen.wait().projection.rows)
+
+    def to_html(self, path: str | Path | None = None) -> ReplayPage | Path:
+        """The run as one HTML page that replays it tick by tick, without a kernel and without a network.
+
+        Args:
+            path: Where to write it; a page of an earlier call is written over. None gives the text.
+
+        Returns:
+            The file, or the text of the page. Secrets are masked; of a very long run the newest ticks are there, and
+            the page says what is left out.
+
+        Raises:
+            IsADirectoryError: There is a folder of that name.
+            FileNotFoundError: The folder that it is to lie in is not there.
+            FileExistsError: There is another kind of file.
+            OSError: The file cannot be written.
+        """
+        page = replay_page(self._run)
+        return page if path is None else write_page(page, path)
 
     def show(self, *, full: bool = False) -> None:
         """Show the panel, unless it is the last expression of the cell that shows it already."""

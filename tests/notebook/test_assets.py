@@ -3,6 +3,7 @@
 import re
 import shutil
 import subprocess
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -21,17 +22,34 @@ def test_the_pasted_script_has_no_import_and_one_default_export() -> None:
 
 def test_every_module_is_pasted_after_those_it_uses() -> None:
     """A file that is forgotten or stands too early would be missing at run time only."""
-    assert sorted(assets.MODULES) == sorted(path.name for path in STATIC.glob("*.mjs"))
-    for place, name in enumerate(assets.MODULES):
-        used = re.findall(r'^import [^;]*from "\./([\w.]+)";', (STATIC / name).read_text(), re.MULTILINE)
-        assert set(used) <= set(assets.MODULES[:place]), name
+    assert {*assets.MODULES, *assets.PAGE_MODULES} == {path.name for path in STATIC.glob("*.mjs")}
+    for modules in (assets.MODULES, assets.PAGE_MODULES):
+        assert len(set(modules)) == len(modules)
+        for place, name in enumerate(modules):
+            used = re.findall(r'^import [^;]*from "\./([\w.]+)";', (STATIC / name).read_text(), re.MULTILINE)
+            assert set(used) <= set(modules[:place]), name
 
 
-def test_the_pasted_script_is_valid_javascript(tmp_path: Path) -> None:
+def test_the_page_s_script_has_neither_import_nor_export() -> None:
+    """It begins by itself, and everything that it needs is in it."""
+    assert not re.search(r"^\s*(import|export)\b", assets.page_script(), re.MULTILINE)
+    assert "openPage(document)" in assets.page_script()
+    assert "</script" not in assets.page_script().lower() and "<!--" not in assets.page_script()
+    assert "</style" not in assets.page_style().lower()
+
+
+def test_widget_and_page_send_no_module_that_only_the_other_needs() -> None:
+    """A widget sends its script with every instance."""
+    assert [name for name in assets.MODULES if name.startswith("page_")] == []
+    assert {"view.mjs", "feed.mjs", "messages.mjs", "page.mjs"} & {*assets.PAGE_MODULES} == set()
+
+
+@pytest.mark.parametrize("script", [assets.script, assets.page_script])
+def test_the_pasted_script_is_valid_javascript(tmp_path: Path, script: Callable[[], str]) -> None:
     """Modules share one scope once they are pasted, so no two may use one name."""
     node = shutil.which("node")
     assert node, "Node is needed for the tests of the panel."
-    (tmp_path / "pasted.mjs").write_text(assets.script())
+    (tmp_path / "pasted.mjs").write_text(script())
     ran = subprocess.run([node, "--check", str(tmp_path / "pasted.mjs")], check=False, capture_output=True, text=True)
     assert ran.returncode == 0, ran.stderr
 
@@ -62,9 +80,10 @@ def test_no_module_writes_markup_or_reaches_the_network(path: Path) -> None:
     assert source.startswith("// @ts-check\n")
 
 
-def test_the_style_sheet_reaches_the_network_for_nothing_and_styles_only_ours() -> None:
+@pytest.mark.parametrize("sheet", [assets.style, assets.page_style])
+def test_the_style_sheet_reaches_the_network_for_nothing_and_styles_only_ours(sheet: Callable[[], str]) -> None:
     """Every rule is tied to the panel, its form box or the state of the kernel round them."""
-    style = assets.style()
+    style = sheet()
     assert set(re.findall(r"url\((.{6})", style)) <= {'"data:'}  # pictures that are part of the sheet
     assert "@import" not in style
     assert style.count("{") == style.count("}")

@@ -37,7 +37,7 @@ export const isTyping = (el) =>
   /^(INPUT|TEXTAREA|SELECT)$/.test(el?.tagName ?? "") && !/^(range|checkbox|radio|button)$/.test(el.type ?? "");
 
 /** Whether a control wants a key for itself: Space presses what has the focus. @param {any} ev */
-const isOwn = (ev) => ev.key === " " && Boolean(ev.target?.closest?.("button, select, input, summary, [data-n]"));
+const isOwn = (ev) => ev.key === " " && Boolean(ev.target?.closest?.("button, select, input:not([type=range]), summary, [data-n]"));
 
 /**
  * Handles keys on `root`: first the panel's own, then nothing that is not for the notebook goes further.
