@@ -22,6 +22,7 @@ from flownb import (
 )
 from flownb.debug.debugger import Debugger
 from flownb.moment import Moment
+from flownb.notebook.views import RunViews
 from flownb.requests import Request, Requests
 from flownb.retry_policy import retry_policy, stop_after_attempt, wait_exponential
 from flownb.state import State, StateStore
@@ -104,6 +105,7 @@ MEMBERS = [
     ),
     (Moment, "seq tick state queued running waiting requests inbox paused_by diff steps told admitted causes effects"),
     (Debugger, "step over out run_to breakpoints ticks at diff story probe inbox fork retry"),
+    (RunViews, "__call__ graph stepper timeline ticks to_html"),
     (Store, "runs history"),
 ]
 

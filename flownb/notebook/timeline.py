@@ -208,7 +208,7 @@ class _Folding:
         cut = at
         if before is not None and isinstance(tick, (t.RunOpened, t.RunForked)):
             cut = before.at  # what was running then is lost, not still running
-            self._away += [(before.at, at)] if at > before.at else []
+            self._leave(before.at, at)
         for change in changes(before, tick, after):
             self._move(change, after, at, cut)
         if before is None:
@@ -326,8 +326,16 @@ class _Folding:
         if is_closed and self._closed_at is None:
             self._closed_at = at
         elif not is_closed and self._closed_at is not None:
-            self._pauses.append((self._closed_at, at))
+            self._pauses += [(self._closed_at, at)] if at > self._closed_at else []
             self._closed_at = None
+
+    def _leave(self, left: float, came: float) -> None:
+        """Nobody drove the run for a while; that is no pause, though a suspended run has its gate closed."""
+        if came > left:
+            is_closed = self._closed_at is not None
+            self._gate(False, left)
+            self._away.append((left, came))
+            self._gate(is_closed, came)
 
     def _lane(self, name: str) -> Lane:
         if name not in self._lanes:

@@ -198,6 +198,17 @@ def test_what_a_lost_driver_ran_ends_with_its_last_tick():
     assert [bar for bar in bars(shown.lanes[1]) if bar[2] < bar[3]] == [("done", 0, 90, 91, "")]
 
 
+def test_the_time_without_a_driver_is_no_pause():
+    """A run that is suspended has its gate closed meanwhile."""
+    film = Film(PLAIN).feed(t.GateClosed(101.0)).feed(t.RunSuspended(102.0)).feed(t.RunOpened(190.0, "other", 1))
+    shown = film.feed(t.GateOpened(193.0)).shown()
+    assert (shown.pauses, shown.away) == (((101.0, 102.0), (190.0, 193.0)), ((102.0, 190.0),))
+
+
+def test_a_gate_that_is_closed_for_no_time_is_no_pause():
+    assert Film(PLAIN).feed(t.GateClosed(101.0)).feed(t.GateOpened(101.0)).shown().pauses == ()
+
+
 def test_steps_are_lanes_in_their_order_reached_or_not():
     lanes = Film(FAN).shown().lanes
     assert [(lane.name, len(lane.spans)) for lane in lanes] == [("load", 1), ("score", 0), ("total", 0)]
