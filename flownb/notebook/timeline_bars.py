@@ -44,10 +44,10 @@ def fitted(lanes: Sequence[Lane], scale: Scale) -> tuple[list[list[Bar]], list[l
         apart *= 2
         bars = [merged(its, apart) for its in bars]
     apart = _MARK_PX
-    marks = [_thinned(lane.marks, scale, apart) for lane in lanes]
+    marks = [_thinned(((scale.x(mark.at), mark) for mark in lane.marks), apart) for lane in lanes]
     while sum(map(len, marks)) > SHAPES // 4:
         apart *= 2
-        marks = [_thinned(lane.marks, scale, apart) for lane in lanes]
+        marks = [_thinned(its, apart) for its in marks]
     return bars, marks
 
 
@@ -74,12 +74,11 @@ def merged(bars: Iterable[Bar], apart: float) -> list[Bar]:
     return found
 
 
-def _thinned(marks: Iterable[Mark], scale: Scale, apart: float) -> list[tuple[float, Mark]]:
+def _thinned(marks: Iterable[tuple[float, Mark]], apart: float) -> list[tuple[float, Mark]]:
     """Marks with their places, of each kind and row none nearer to the one before than `apart` px."""
     found: list[tuple[float, Mark]] = []
     last: dict[tuple[str, int], float] = {}
-    for mark in marks:
-        x = scale.x(mark.at)
+    for x, mark in marks:
         if x - last.get((mark.what, mark.row), -apart) >= apart:
             last[mark.what, mark.row] = x
             found.append((x, mark))

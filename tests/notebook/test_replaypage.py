@@ -171,9 +171,9 @@ def test_stored_and_imported_runs_are_recorded(tmp_path: Path):
 
 def test_a_run_of_ten_thousand_ticks_is_written_in_seconds(tmp_path: Path):
     run = done(10_000)
-    began = time.perf_counter()
+    began = time.thread_time()
     path = run.view.to_html(tmp_path / "big.html")
-    assert time.perf_counter() - began < 20, "2 s on an idle machine"
+    assert time.thread_time() - began < 10, "seconds of work; it takes 2 to 3"
     assert path.stat().st_size < 8_000_000
     data = Parsed(path.read_text(encoding="utf-8")).data
     assert len(data["cols"]["kind"]) == 10_000 and data["first"] == run.now.seq - 10_000

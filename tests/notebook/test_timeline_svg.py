@@ -35,7 +35,7 @@ def texts(svg: str) -> list[str]:
     return ["".join(el.itertext()) for el in ElementTree.fromstring(svg).iter("{http://www.w3.org/2000/svg}text")]
 
 
-def test_a_run_of_ten_thousand_deliveries_is_a_small_picture_that_is_made_at_once():
+def test_a_run_of_any_number_of_deliveries_is_a_small_picture_that_is_made_at_once():
     """However states take turns, and in however many lanes."""
     states = ("done", "failed", "person", "retrying", "waiting", "skipped")
     lanes = []
@@ -48,9 +48,9 @@ def test_a_run_of_ten_thousand_deliveries_is_a_small_picture_that_is_made_at_onc
         made.spans.sort(key=lambda span: (span.row, span.start))
         made.marks = [Mark("failed", i % ROWS, i / 400) for i in range(4_000)]
         lanes.append(made)
-    began = time.perf_counter()
+    began = time.process_time()
     svg = timeline_svg(run_of(*lanes))
-    assert time.perf_counter() - began < 5
+    assert time.process_time() - began < 5, "seconds of work for 120,000 bars and as many marks"
     assert shapes_in(svg) < SHAPES + 1_000, "with names, grid and what a mark is made of"
     assert len(svg) < 200_000
 
