@@ -179,9 +179,9 @@ def test_a_large_value_costs_little() -> None:
     """No full repr of what is not shown: each of these has tens of megabytes."""
     ten = "x" * 10_000_000
     values = [ten, [ten] * 100, {"k": ten}, list(range(5_000_000)), Doc(doc=ten), numpy.zeros(5_000_000), ten.encode()]
-    begin = time.perf_counter()
+    begin = time.thread_time()
     lines = [preview(value) for value in values]
-    assert time.perf_counter() - begin < 0.5
+    assert time.thread_time() - begin < 0.5
     assert all(len(line) <= 120 for line in lines)
 
 
