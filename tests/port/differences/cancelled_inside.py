@@ -17,7 +17,7 @@ class Inner(Workflow):
 
 
 async def main() -> object:
-    handler = Inner(timeout=0.3).run()
+    handler = Inner(timeout=2.0).run()
     try:
         await handler
     except WorkflowTimeoutError:

@@ -20,7 +20,7 @@ class Waits(Workflow):
 
 
 async def main() -> object:
-    flow = Waits(timeout=1.0)
+    flow = Waits(timeout=3.0)
     handler = flow.run()
     async for ev in handler.stream_events():
         if isinstance(ev, InputRequiredEvent):

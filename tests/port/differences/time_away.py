@@ -13,7 +13,7 @@ begun: list[float] = []
 
 
 class Flaky(Workflow):
-    @step(retry_policy=retry_policy(wait=wait_fixed(0.4), stop=stop_after_attempt(2)))
+    @step(retry_policy=retry_policy(wait=wait_fixed(1.5), stop=stop_after_attempt(2)))
     async def work(self, ctx: Context, ev: StartEvent) -> StopEvent:
         begun.append(time.monotonic())
         if len(begun) == 1:
@@ -29,7 +29,7 @@ async def main() -> object:
     await asyncio.sleep(0.05)
     kept = json.dumps(handler.ctx.to_dict())
     await handler.cancel_run()
-    await asyncio.sleep(0.4)
+    await asyncio.sleep(1.5)
     resumed = time.monotonic()
     await flow.run(ctx=Context.from_dict(flow, json.loads(kept)))
     return len(begun), begun[1] - resumed > 0.25
