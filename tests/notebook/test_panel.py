@@ -65,14 +65,21 @@ def test_live_states_are_numbered_without_gaps_and_nothing_new_is_not_sent():
     run = Hangs().run()
     with panel_of(run) as (panel, _):
         seqs: list[int] = []
-        panel.view.observe(lambda change: seqs.append(change["new"]["seq"]), "live")
+
+        def begin() -> int:
+            """On the engine's thread, which sends them: none passes unseen in between."""
+            panel.view.observe(lambda change: seqs.append(change["new"]["seq"]), "live")
+            return panel.view.live.get("seq", 0)
+
+        sent = on_engine(run, begin)
         wait_until(lambda: panel.view.live and panel.view.graph["svg"])
         assert on_engine(run, panel.publish) == 0
         time.sleep(0.01)
         assert on_engine(run, panel.publish) == 0
         run.pause().result(timeout=5)
         wait_until(lambda: panel.view.live["paused"])
-        assert seqs == list(range(1, 1 + len(seqs)))
+        assert seqs == list(range(sent + 1, sent + 1 + len(seqs)))
+        assert seqs
 
 
 def test_ticks_come_in_columns_and_in_chunks_until_all_are_there(monkeypatch: pytest.MonkeyPatch):
