@@ -3,12 +3,13 @@
 import _thread
 import asyncio
 import signal
-import threading
 from typing import Any
 
 import pytest
 
+from flownb import awaiting
 from flownb.errors import WorkflowCancelledByUser
+from flownb.runtime.interrupts import Interrupts
 from tests.polling import until, wait_until
 from tests.runtime.flows import Forever
 
@@ -73,6 +74,13 @@ def test_any_other_cancellation_leaves_the_run_alone(way: str):
 def test_an_interrupt_long_before_is_forgotten(monkeypatch: pytest.MonkeyPatch):
     """A wait in the background hears the interrupts of other cells too; a later cancellation is none of them."""
     monkeypatch.setattr("flownb.awaiting.HEARTBEAT_S", 0.01)
+    slices, renew = [], Interrupts.renew
+
+    def counted(self: Interrupts) -> None:
+        renew(self)
+        slices.append(1)
+
+    monkeypatch.setattr(Interrupts, "renew", counted)
     run: Any = Forever().with_options(host="thread").run()
 
     async def wait() -> None:
@@ -82,9 +90,11 @@ def test_an_interrupt_long_before_is_forgotten(monkeypatch: pytest.MonkeyPatch):
         task = asyncio.create_task(wait())
         await until(lambda: run.now.running)
         before = signal.signal(signal.SIGINT, lambda *args: None)
-        await asyncio.sleep(0.03)
+        seen = len(slices)
+        await until(lambda: len(slices) > seen)  # the handler that counts stands before this one now
         signal.raise_signal(signal.SIGINT)
-        await asyncio.sleep(0.1)
+        seen = len(slices)
+        await until(lambda: len(slices) > seen + 2)
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task
@@ -106,10 +116,17 @@ def test_a_cell_that_awaits_gets_its_result_too():
 
 
 @pytest.mark.parametrize("on_interrupt", ["cancel", "detach"])
-def test_interrupting_a_call_that_blocks_cancels_the_run_or_lets_it_go_on(on_interrupt: str):
+def test_interrupting_a_call_that_blocks_cancels_the_run_or_lets_it_go_on(
+    on_interrupt: str, monkeypatch: pytest.MonkeyPatch
+):
     run = Forever().with_options(on_interrupt=on_interrupt).run()
     wait_until(lambda: run.now.running)
-    threading.Timer(0.05, _thread.interrupt_main).start()
+
+    def pressed(*args: Any, **kwargs: Any) -> bool:  # asked now and then while the call blocks
+        _thread.interrupt_main()
+        return False
+
+    monkeypatch.setattr(awaiting, "refuses", pressed)
     with pytest.raises(KeyboardInterrupt):
         run.result(20)
     if on_interrupt == "cancel":

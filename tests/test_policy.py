@@ -3,14 +3,13 @@
 import asyncio
 import contextvars
 import threading
-import time
 from typing import Any
 
 import pytest
 
 from flownb import Context, Event, HumanResponseEvent, InputRequiredEvent, Request, StartEvent, StopEvent, Workflow
 from flownb.runtime.capture import sink
-from tests.polling import until_asked, wait_until
+from tests.polling import until, until_asked, wait_until
 
 
 class Begin(StartEvent):
@@ -94,21 +93,22 @@ def test_a_handler_answers_and_the_loop_stays_live(kind: str):
         await asyncio.sleep(0.01)
         return Verdict(ok=True)
 
+    beats: list[threading.Event] = [threading.Event(), threading.Event()]
+
     def blocking(request: Request[Approve]) -> Verdict:
         seen.append((request.step, request.question.no))
-        time.sleep(0.6)
-        return Verdict(ok=True)
+        return Verdict(ok=beats[request.question.no].wait(20))  # set by the loop that it would block
 
-    async def main() -> float:
+    async def main() -> Any:
         run = asks().with_options(input_handler=later if kind == "async" else blocking).run()
-        worst, last = 0.0, time.monotonic()
-        while not run.is_done():
-            await asyncio.sleep(0.005)
-            worst, last = max(worst, time.monotonic() - last), time.monotonic()
-        assert await run == [True, True]
-        return worst
+        for no, beat in enumerate(beats):
+            await until(lambda: len(seen) > no)  # noqa: B023 - used at once
+            for _ in range(5):
+                await asyncio.sleep(0.002)
+            beat.set()
+        return await run
 
-    assert asyncio.run(main()) < 0.5
+    assert asyncio.run(main()) == [True, True]
     assert seen == [("ask", 0), ("ask", 1)]
 
 

@@ -407,12 +407,13 @@ def test_a_paused_run_admits_nothing_and_its_steps_go_on():
 
     async def main() -> None:
         done: list[int] = []
+        go = asyncio.Event()
 
         async def split(ev: Begin) -> list[Item]:
             return [Item(no=i) for i in range(3)]
 
         async def work(ev: Item) -> Done:
-            await asyncio.sleep(0.02)
+            await go.wait()
             done.append(ev.no)
             return Done(no=ev.no)
 
@@ -423,6 +424,7 @@ def test_a_paused_run_admits_nothing_and_its_steps_go_on():
         await until(lambda: run.now.running.get("work"))
         moment = await run.pause()
         assert (moment.status, moment.paused_by, run.status) == ("paused", ("person",), "paused")
+        go.set()
         await until(lambda: len(done) == 3)
         await asyncio.sleep(0.02)
         assert run.now.seq == moment.seq

@@ -140,9 +140,10 @@ def test_what_a_step_prints_goes_to_its_log_and_into_no_cell(kernel: Kernel):
 
 
 def test_the_run_goes_on_while_a_cell_sleeps(kernel: Kernel):
-    """The engine has a thread of its own."""
+    """The engine has a thread of its own: the cell gives the kernel's loop back only when the run is over."""
     kernel.run("import time")
-    shown = kernel.run("run = flow.with_options(panel='off').run(n=3)\ntime.sleep(1)\nprint(run.status)")
+    sleeps = "end = time.monotonic() + 20\nwhile not run.is_done() and time.monotonic() < end: time.sleep(.1)"
+    shown = kernel.run(f"run = flow.with_options(panel='off').run(n=3)\n{sleeps}\nprint(run.status)")
     assert shown == "completed\n"
 
 

@@ -273,7 +273,9 @@ def test_a_parameter_that_nobody_fills_is_named(resources: Resources):
 
 
 @pytest.mark.parametrize("is_async", [False, True])
-def test_r6_17_an_error_reaches_all_who_wait_and_the_next_one_tries_anew(resources: Resources, is_async: bool):
+def test_r6_17_an_error_reaches_all_who_wait_and_the_next_one_tries_anew(
+    resources: Resources, is_async: bool, monkeypatch: pytest.MonkeyPatch
+):
     go, calls = threading.Event(), []
 
     def plain() -> Db:
@@ -287,10 +289,18 @@ def test_r6_17_an_error_reaches_all_who_wait_and_the_next_one_tries_anew(resourc
         return await asyncio.to_thread(plain)
 
     resource = Resource(on_the_loop if is_async else plain)
+    handed_out: list[Any] = []
+    pending = resources._pending
+
+    def counted(*args: Any) -> Any:
+        found = pending(*args)
+        handed_out.append(found)
+        return found
+
+    monkeypatch.setattr(resources, "_pending", counted)
     with ThreadPoolExecutor(4) as threads:
         asked = [threads.submit(get, resources, resource) for _ in range(4)]
-        wait_until(lambda: calls)
-        time.sleep(0.05)  # the others wait by now
+        wait_until(lambda: calls and len(handed_out) == 4)
         go.set()
         errors = [future.exception(20) for future in asked]
     assert [str(error) for error in errors] == ["not yet"] * 4
