@@ -9,16 +9,20 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
+from flownb.answering import family
 from flownb.core.reduce import advance
 from flownb.core.state import RunState, shown_status
 from flownb.core.ticks import AnyTick
 from flownb.errors import JournalDamaged, RunConflict, RunNotFound, WorkflowConfigurationError
+from flownb.runtime.runner import Runner
 from flownb.starting import known
 from flownb.store.archive import ArchivedRun, read_archive, without_secrets, write_archive
+from flownb.store.artifacts import Artifacts
 from flownb.store.codec import Codec
 from flownb.store.drivers import IMPORTED, is_imported
 from flownb.store.journal import Journal, Raw, RunRow, definition_of
@@ -62,6 +66,73 @@ def export_run(store: Store, run_id: str, path: str | Path) -> Path:
     path = Path(path)
     write_archive(path, runs, store.artifacts)
     return path
+
+
+def export_unstored(runner: Runner, path: str | Path) -> Path:
+    """The same of a run that is in no store, with its children.
+
+    Raises:
+        NotStorable: A value of it can be in no file; names event and field.
+        OSError: The file cannot be written.
+    """
+    with TemporaryDirectory(prefix="flownb-") as folder:
+        artifacts = Artifacts(folder)
+        codec = Codec(_no_class, "error", artifacts=artifacts)
+        runs = [
+            ArchivedRun(
+                each.run_id,
+                [(seq, tick.at, *codec.encode(tick)) for seq, tick in enumerate(tuple(each.ticks), 1)],
+                {"workflow": each.state.spec.name, "status": shown_status(each.state)},
+            )
+            for each in family(runner)
+        ]
+        path = Path(path)
+        write_archive(path, runs, artifacts)
+    return path
+
+
+class Folded(Struct, frozen=True):
+    """What the ticks of an archived run fold to, and what its file says of it."""
+
+    run_id: str
+    #: Of the workflow; "" if nothing of it can be read.
+    workflow: str
+    #: How many ticks are sound.
+    ticks: int
+    #: As the ticks tell, and as the file does; "" if that says nothing.
+    status: str
+    said: str
+    #: Why the ticks are sound only so far; "" if all are.
+    fault: str = ""
+
+    @property
+    def is_sound(self) -> bool:
+        """All its ticks follow from each other, and lead to what the file says."""
+        return not self.fault and self.said in ("", self.status)
+
+
+def fold_archive(path: str | Path) -> list[Folded]:
+    """Fold the ticks of an exported run and of its children: no class of a user is made, and no code is run.
+
+    Raises:
+        RunNotFound: There is no such file.
+        JournalDamaged: It is no such file.
+    """
+    found = []
+    for archived in read_archive(path).runs:
+        row, rows, fault = _sound(archived)
+        said = archived.about.get("status")
+        found.append(
+            Folded(
+                archived.run_id,
+                row.workflow if row is not None else "",
+                len(rows),
+                row.status if row is not None else "",
+                said if isinstance(said, str) else "",
+                fault,
+            )
+        )
+    return found
 
 
 def import_run(store: Store, path: str | Path) -> Imported:

@@ -200,6 +200,30 @@ def import_(args: Args) -> int:
     return 0
 
 
+def replay(args: Args) -> int:
+    from flownb.cli import replaying
+    from flownb.cli.words import clean
+    from flownb.errors import RunNotFound, WorkflowConfigurationError, WorkflowNotDefined, WorkflowStepDoesNotExistError
+
+    try:
+        if args.workflow is None:
+            runs = replaying.folded(args.file)
+            if args.json:
+                _json(replaying.folded_json(runs))
+            else:
+                _print(replaying.folded_lines(runs))
+            return 0 if all(run.is_sound for run in runs) else 1
+        run = replaying.replayed(args.file, args.workflow, args.live, args.run_again, args.timeout or None)
+    except (RunNotFound, WorkflowNotDefined, WorkflowConfigurationError, WorkflowStepDoesNotExistError) as error:
+        print(f"flownb: {clean(error)}", file=sys.stderr)
+        return 2
+    if args.json:
+        _json(replaying.replay_json(run))
+    else:
+        _print(replaying.replay_lines(run))
+    return 0 if replaying.is_as_recorded(run) else 1
+
+
 def doctor(args: Args) -> int:
     from flownb.cli import doctor as facts
     from flownb.cli.places import NoStore, opened
@@ -286,6 +310,24 @@ COMMANDS: dict[str, Command] = {
         (_option("file", metavar="FILE", help="what `export` wrote"),),
         "Nothing of it is run, and the run is never driven, answered or cancelled: to go on from it, fork it in\n"
         "Python, store.run(id).debug.fork(seq).",
+    ),
+    "replay": Command(
+        replay,
+        "play an exported run back on the code as it is now",
+        (
+            _option("file", metavar="FILE", help="what `export` or `run.debug.to_test` wrote"),
+            _option("workflow", metavar="MODULE:WORKFLOW", nargs="?", help="whose code; without it no code is run"),
+            _option("--live", action="append", default=[], metavar="STEP", help="run this step though it is the same"),
+            _option(
+                "--run-again",
+                choices=("run", "recorded", "skip"),
+                help="what changed steps with idempotent=False do; without it nothing is done",
+            ),
+            _option("--timeout", type=float, default=60.0, metavar="S", help="seconds for steps that run (60); 0: any"),
+        ),
+        "Steps whose source is the same are not run: what they did is recorded. Changed ones run. Without a workflow\n"
+        "the recorded ticks are folded, and checked against what the file says. Exits with 1 on a divergence, with 2\n"
+        "if there is no such file, module or workflow.",
     ),
     "doctor": Command(
         doctor,

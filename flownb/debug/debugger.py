@@ -24,8 +24,12 @@ from flownb.runtime.pending import Pending
 from flownb.runtime.runner import Runner
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
+    from flownb.debug.compare import Comparison
     from flownb.debug.divergence import Divergence, Replayed
     from flownb.debug.probe import Probe
+    from flownb.debug.tree import Branch
 
 #: A step whose next tick has not arrived yet waits so long for it, then tells who is still running.
 STEP_WAIT_S = 1.0
@@ -452,7 +456,46 @@ class Debugger:
         """
         return self.replayed.divergence
 
+    def compare(self, other: Run[Any] | str) -> Comparison:
+        """This run and another one side by side: how far they are the same, the first difference, what followed on each
+        side, and how they ended. Between forks, replays, imported runs, any two.
+
+        Args:
+            other: The other run, or its id.
+
+        Raises:
+            RunNotFound: There is no run of that id, in this process or in this run's store.
+        """
+        from flownb.debug.compare import compare  # few runs are compared
+
+        return compare(self._run, other)
+
+    def tree(self) -> Branch:
+        """The runs that come from one another by forks and replays, from the first one; this run is marked."""
+        from flownb.debug.tree import tree  # few runs have one
+
+        return tree(self._run)
+
+    def to_test(self, path: str | Path) -> Path:
+        """Write a test for pytest that replays this run and asserts its ticks; beside it the recording, as a file.
+
+        Args:
+            path: `tests/test_x.py`; the recording is `tests/test_x.flownb.zip`. Of a workflow that is defined in a
+                notebook, the test has a fixture to fill in: where the workflow is imported from.
+
+        Returns:
+            The test's file.
+
+        Raises:
+            WorkflowConfigurationError: There is a file of that name that `to_test` did not write, or it is no `.py`.
+            NotStorable: A value of the run can be in no file.
+        """
+        from flownb.debug.totest import to_test  # few runs become tests
+
+        return to_test(self._run, path)
+
     def __repr__(self) -> str:
         return (
-            f"<Debugger of {self._run!r}: step, over, out, run_to, breakpoints, at, diff, story, probe, ticks, inbox>"
+            f"<Debugger of {self._run!r}: step, over, out, run_to, breakpoints; inbox, edit, drop, admit, fire; ticks, at, "
+            "diff, story, probe; fork, retry, replay, compare, tree, to_test>"
         )

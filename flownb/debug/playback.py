@@ -26,7 +26,7 @@ from collections.abc import Collection, Hashable, Iterator
 from typing import TYPE_CHECKING, Any, Literal
 
 from msgspec import Struct, field
-from msgspec.structs import fields, replace
+from msgspec.structs import replace
 
 from flownb.core import commands as c
 from flownb.core import ticks as t
@@ -118,6 +118,8 @@ class Playback:
         self.recording = recording
         self.report = report_of(recording, runner, live)
         self.is_over = False
+        #: Nothing goes on before somebody answers what is not recorded.
+        self.is_waiting = False
         self._live = frozenset(live)
         self._errors = errors
         self._cursor = 1
@@ -130,10 +132,15 @@ class Playback:
         self._seqs: dict[int, int] = {1: 1}
         self._pairs: dict[int, Pair] = {}
         self._here: dict[int, Pair] = {}
+        for d in recording.under_way:
+            pair = Pair(recording.deliveries[d.id], d.id, {d.start: d.start}, 1)
+            self._pairs[d.id] = self._here[d.id] = pair
         #: Requests here by the recorded ones, and the other way.
         self._requests: dict[int, int] = {}
         self._asked: dict[int, int] = {}
         self._decisions: dict[int, str] = {}
+        #: Pairs whose live code brought something that waits for its turn, those that began to wait first.
+        self._holding: dict[int, Pair] = {}
         #: The gate goes its own way: a person works it, or the replay is no longer like the recording.
         self._is_free = False
         self._has_rest = False
@@ -249,6 +256,7 @@ class Playback:
         pair = self._here.get(getattr(tick, "delivery", 0)) if hasattr(tick, "start") else None
         if pair is not None and pair.is_live and not pair.is_off:
             pair.held.append(tick)
+            self._holding[pair.delivery] = pair
             self.runner.wake_up()
             return False
         return True
@@ -260,6 +268,7 @@ class Playback:
     def took_in(self, entry: Seen) -> None:
         """A tick is in the journal."""
         before, tick, state, commands = entry
+        self.is_waiting = False
         if self.is_over:
             return
         fed = next(((put, line) for put, line in self._fed if _is_same(put, tick)), None)
@@ -513,7 +522,7 @@ class Playback:
         if pair.is_off or line.seq not in pair.expected:
             return "passed"
         if pair.held:
-            self.let_in(pair.held.popleft())
+            self._release(pair)
             return "let in"
         if self._brings_more(pair):
             return "wait"
@@ -530,7 +539,7 @@ class Playback:
         mark = pair.mark(owner[2]) if pair is not None and len(owner) > 2 else 0
         number = timer_of(self.runner.state, owner, pair.delivery if pair is not None else 0, mark, 0)
         tick: Any = line.tick
-        return self._feed(line, replace(tick, timer=number)) if number else "passed"
+        return self._feed(line, replace(tick, timer=number)) if number is not None else "passed"
 
     def _play_request(self, line: Line) -> Verdict:
         """How a question ended."""
@@ -542,7 +551,7 @@ class Playback:
         questions, state = self.runner.questions, self.runner.state
         if isinstance(tick, t.TimerFired):
             timer = timer_of(state, ("deadline",), 0, 0, number)
-            return self._feed(line, replace(tick, timer=timer)) if timer else "passed"
+            return self._feed(line, replace(tick, timer=timer)) if timer is not None else "passed"
         with questions.door:
             if number not in state.requests or number in questions.accepted:  # somebody was faster
                 return "passed"
@@ -565,11 +574,17 @@ class Playback:
 
     def _let_off_go(self) -> bool:
         """Let in what live code brought that goes its own way, or of which nothing more is recorded."""
-        for pair in self._here.values():
-            if pair.held and (pair.is_off or not pair.expected):
-                self.let_in(pair.held.popleft())
+        for pair in self._holding.values():
+            if pair.is_off or not pair.expected:
+                self._release(pair)
                 return True
         return False
+
+    def _release(self, pair: Pair) -> None:
+        """Let in the next thing that live code brought."""
+        self.let_in(pair.held.popleft())
+        if not pair.held:
+            del self._holding[pair.delivery]
 
     def _be_patient(self) -> None:
         stuck = self._cursor, len(self._queue)
@@ -590,20 +605,18 @@ class Playback:
             pair.is_off = True
             self._diverge("it waits for something else", line, None, 0)
         else:
-            held = [other for other in self._here.values() if other.held]
-            oldest = min(held, key=lambda other: other.held[0].at, default=None)
+            oldest = min(self._holding.values(), key=lambda other: other.held[0].at, default=None)
             if oldest is not None:
-                self.let_in(oldest.held.popleft())
+                self._release(oldest)
         self.runner.wake_up()
 
     # -- the end of the recording
 
     def _at_end(self) -> None:
         """Nothing is left to put: live code goes on, and then this run is like any other."""
-        for pair in self._here.values():
-            if pair.held:
-                self.let_in(pair.held.popleft())
-                return
+        if self._holding:
+            self._release(next(iter(self._holding.values())))
+            return
         if self._is_at_work():
             return
         timer = min(self._sleeps(), key=lambda found: found[1].due_at, default=None)
@@ -616,6 +629,9 @@ class Playback:
         if self._is_asking():
             if is_quiet(self.runner.state):
                 self.let_in(t.QuietNoticed(self.runner.clock.now()))
+            elif not self.is_waiting:
+                self.is_waiting = True
+                self.runner.tell()
             return
         missing = [line for (kind, _), lines in self._later.items() if kind == "step" for line in lines]
         if missing:
@@ -671,6 +687,7 @@ class Playback:
         self.is_over = self.report.is_over = True
         if runner.ended or state.status == "suspended":
             return
+        runner.tell()
         self._has_rest = bool(self._unfinished() or self._unbegun() or state.sleeps)
         if self._has_rest and not runner.gate():
             self.let_in(t.GateClosed(runner.clock.now(), "person", "the recording ends here"))
@@ -688,7 +705,7 @@ class Playback:
 def _is_same(one: AnyTick, other: AnyTick) -> bool:
     """Whether a tick is another one but for its stamps: put before the gate, it may get another time."""
     return type(one) is type(other) and all(
-        getattr(one, f.name) is getattr(other, f.name) for f in fields(one) if f.name not in _STAMPS
+        getattr(one, name) is getattr(other, name) for name in type(one).__struct_fields__ if name not in _STAMPS
     )
 
 

@@ -13,6 +13,7 @@ from msgspec import Struct, field
 
 from flownb.core import commands as c
 from flownb.core import ticks as t
+from flownb.core.life import lives
 from flownb.core.reduce import advance
 from flownb.core.state import Delivery, Request, RunState
 from flownb.core.ticks import AnyTick
@@ -82,7 +83,14 @@ class Recording:
         #: Deliveries by step and event, in the order of their starts; questions by step and content.
         self.by_event: dict[Hashable, list[int]] = {}
         self.by_question: dict[Hashable, list[int]] = {}
+        #: Deliveries that were under way in the snapshot that it begins with.
+        self.under_way: list[Delivery] = []
         state: RunState | None = None
+        if isinstance(ticks[0], t.RunForked):
+            for d in lives(ticks[0].snapshot):
+                if d.start:
+                    self.under_way.append(d)
+                    self._started(ticks[0].snapshot, d)
         for seq, tick in enumerate(ticks, 1):
             after, commands = advance(state, tick)
             self._take_in(seq, tick, state, after, commands)
@@ -110,17 +118,18 @@ class Recording:
             self.ended_children.add((owner[1], owner[2]))
         for command in commands:
             if isinstance(command, c.StartStep):
-                self._started(after, command.delivery)
+                self._started(after, command.delivery, seq)
             elif isinstance(command, c.OpenRequest) and command.request.id not in self.requests:
                 self.requests[command.request.id] = Asked(command.request.id, seq)
                 self.by_question.setdefault(question_key(after, command.request), []).append(command.request.id)
 
-    def _started(self, state: RunState, d: Delivery) -> None:
+    def _started(self, state: RunState, d: Delivery, seq: int = 0) -> None:
         spec = state.spec.steps[d.step]
         found = self.deliveries.get(d.id)
         if found is None:
             found = self.deliveries[d.id] = Recorded(d.id, spec.name, d.cause, f"{state.run_id}/{d.id}")
-            self.by_event.setdefault(event_key(state, d), []).append(d.id)
+            if seq:
+                self.by_event.setdefault(event_key(state, d), []).append(d.id)
         found.starts.append(Start(d.start, spec.source))
 
 
@@ -176,8 +185,8 @@ def _holder(tick: t.HoldChanged, before: RunState | None) -> int:
     return hold.delivery if hold is not None else 0
 
 
-def timer_of(state: RunState, owner: Owner, delivery: int, mark: int, request: int) -> int:
-    """The number of the timer that belongs to an owner in a state; 0 for none.
+def timer_of(state: RunState, owner: Owner, delivery: int, mark: int, request: int) -> int | None:
+    """The number of the timer that belongs to an owner in a state; None for none.
 
     Args:
         state: The state.
@@ -189,23 +198,23 @@ def timer_of(state: RunState, owner: Owner, delivery: int, mark: int, request: i
     kind = owner[0]
     if kind == "deadline":
         asked = state.requests.get(request)
-        return asked.timer if asked is not None else 0
+        return (asked.timer or None) if asked is not None else None
     if kind == "rate":
         place = state.spec.index.get(owner[1])
-        return state.steps[place].timer if place is not None else 0
+        return (state.steps[place].timer or None) if place is not None else None
     if kind in ("timeout", "grace"):
-        return next((timer.id for timer in state.timers.values() if timer.kind == kind), 0)
+        return next((timer.id for timer in state.timers.values() if timer.kind == kind), None)
     d = find_delivery(state, delivery)
     if d is None:
-        return 0
+        return None
     if kind == "retry":
-        return d.tries.timer if d.tries is not None else 0
+        return (d.tries.timer or None) if d.tries is not None else None
     wait = d.waits.get(mark)
     if wait is None:
-        return 0
+        return None
     if kind == "sleep":
-        return wait.ref if wait.kind == "sleep" else 0
-    return state.side.waiters[wait.ref].timer if wait.kind == "event" else 0
+        return wait.ref if wait.kind == "sleep" else None
+    return (state.side.waiters[wait.ref].timer or None) if wait.kind == "event" else None
 
 
 def find_delivery(state: RunState, delivery: int) -> Delivery | None:

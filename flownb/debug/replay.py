@@ -24,6 +24,7 @@ from flownb.launch import Settings, equip, outfit, store_of
 from flownb.run import Run
 from flownb.runtime.gatekeeper import Seen
 from flownb.runtime.host import host_for, in_kernel
+from flownb.runtime.pending import Pending
 from flownb.runtime.runner import Runner
 from flownb.runtime.worker import Worker
 from flownb.starting import checked_id
@@ -183,3 +184,12 @@ def replayed(run: Run[Any]) -> Replayed:
         f"Run {run.run_id!r} is a replay of {base!r}, and only the process that replayed it knows what ran. Compare "
         f"the two: store.run({base!r}).debug.compare(store.run({run.run_id!r}))."
     )
+
+
+def settled(run: Run[Any]) -> Pending[None]:
+    """A handle that ends when a replay is as far as it goes by itself: over, at the end of the recording, or waiting
+    for an answer that is not recorded."""
+    runner = run._runner
+    assert isinstance(runner, Replayer)
+    playback = runner.playback
+    return runner.until("the replay", lambda: playback.is_over or playback.is_waiting)

@@ -9,10 +9,10 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 from collections.abc import Callable, Hashable, Iterable, Iterator
+from itertools import groupby
 from typing import Any, NamedTuple
 
 from msgspec import Struct
-from msgspec.structs import fields
 from pydantic import BaseModel, Secret, SecretBytes, SecretStr
 
 from flownb.core import ticks as t
@@ -85,6 +85,27 @@ def line_of(tick: AnyTick) -> str:
     return f"{type(tick).__name__}{f' of {step}' if step else ''}{f': {said}' if said else ''}"
 
 
+def title_of(tick: AnyTick) -> str:
+    """A tick on one line, the same in every process: its kind, its step, its events by their types."""
+    step = getattr(tick, "step", None)
+    said = [short(tick.wait.workflow)] if isinstance(tick, t.WaitOpened) and isinstance(tick.wait, t.RunChild) else []
+    if isinstance(tick, t.WaitOpened) and isinstance(tick.wait, t.Await):
+        said.append(short(tick.wait.event))
+    if isinstance(tick, t.StateWritten):
+        said += [*tick.changes, *(f"-{name}" for name in tick.dropped)]
+    outs = [*getattr(tick, "outs", ()), *(getattr(tick, name, None) for name in ("out", "answer"))]
+    outs += [getattr(getattr(tick, "wait", None), "question", None)]
+    said += _counted(short(out.key) for out in outs if out is not None)
+    failure = getattr(tick, "failure", None)
+    said += [short(failure.type)] if failure is not None else []
+    return f"{type(tick).__name__}{f' of {step}' if step else ''}{': ' if said else ''}{', '.join(said)}"
+
+
+def _counted(names: Iterable[str]) -> list[str]:
+    """Names, equal ones after each other once with their number."""
+    return [name if n == 1 else f"{n} {name}" for name, n in ((key, len([*same])) for key, same in groupby(names))]
+
+
 # Content of values.
 
 
@@ -106,7 +127,7 @@ def content(value: Any) -> Hashable:
     if isinstance(value, (set, frozenset)):
         return "set", frozenset(map(content, value))
     if isinstance(value, Struct):
-        return key_of(type(value)), tuple(content(getattr(value, field.name)) for field in fields(value))
+        return key_of(type(value)), tuple(content(getattr(value, name)) for name in value.__struct_fields__)
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         return key_of(type(value)), tuple(content(getattr(value, f.name)) for f in dataclasses.fields(value))
     if type(value).__hash__ is not None and type(value).__module__ in _PLAIN:
@@ -290,3 +311,6 @@ _FACTS: dict[type[t.Tick], Callable[[Any], Iterator[Fact]]] = {
     t.CancelRequested: _cancel_requested,
     t.HoldChanged: _hold_changed,
 }
+
+#: Ticks of which something matters: what happened in a run.
+TITLED: tuple[type[t.Tick], ...] = (*_FACTS, t.TimerFired)
