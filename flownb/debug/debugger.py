@@ -496,6 +496,6 @@ class Debugger:
 
     def __repr__(self) -> str:
         return (
-            f"<Debugger of {self._run!r}: step, over, out, run_to, breakpoints; inbox, edit, drop, admit, fire; ticks, at, "
-            "diff, story, probe; fork, retry, replay, compare, tree, to_test>"
+            f"<Debugger of {self._run!r}: step, over, out, run_to, breakpoints; inbox, edit, drop, admit, fire; ticks, "
+            "at, diff, story, probe; fork, retry, replay, compare, tree, to_test>"
         )
