@@ -31,7 +31,7 @@ from msgspec.structs import replace
 from flownb.core import commands as c
 from flownb.core import ticks as t
 from flownb.core.outstanding import is_quiet
-from flownb.core.state import Child, Delivery, Request, RunState, Timer
+from flownb.core.state import Child, Delivery, Request, RunState, Timer, is_ended
 from flownb.core.ticks import AnyTick
 from flownb.debug.divergence import Divergence, Replayed
 from flownb.debug.players import RUN_AGAIN, Asking, PlaybackClock, Played
@@ -573,9 +573,10 @@ class Playback:
         return any(_works(child) for child in (self.runner.children or {}).values())
 
     def _let_off_go(self) -> bool:
-        """Let in what live code brought that goes its own way, or of which nothing more is recorded."""
+        """Let in what live code brought that goes its own way, since it did something else, or since all does. What
+        was cut off by the end of the recording has to wait for that."""
         for pair in self._holding.values():
-            if pair.is_off or not pair.expected:
+            if pair.is_off or (not pair.expected and self.report.divergence is not None):
                 self._release(pair)
                 return True
         return False
@@ -614,6 +615,11 @@ class Playback:
 
     def _at_end(self) -> None:
         """Nothing is left to put: live code goes on, and then this run is like any other."""
+        if not is_ended(self.recording.state) and self.report.divergence is None and not self._is_asking():
+            self._end()  # it was not over: what comes now comes after the recording
+            while self._holding:
+                self._release(next(iter(self._holding.values())))
+            return
         if self._holding:
             self._release(next(iter(self._holding.values())))
             return
@@ -637,6 +643,8 @@ class Playback:
         if missing:
             first = min(missing, key=lambda line: line.seq)
             self._diverge(self._why_missing(first.tick), first, None, 0)
+        elif is_ended(self.recording.state):
+            self._diverge("the recorded run ended here", self.recording.lines[-1], None, 0)
         if self.report.divergence is not None and self._begin_unfinished():
             return
         self._end()

@@ -88,9 +88,10 @@ def line_of(tick: AnyTick) -> str:
 def title_of(tick: AnyTick) -> str:
     """A tick on one line, the same in every process: its kind, its step, its events by their types."""
     step = getattr(tick, "step", None)
-    said = [short(tick.wait.workflow)] if isinstance(tick, t.WaitOpened) and isinstance(tick.wait, t.RunChild) else []
-    if isinstance(tick, t.WaitOpened) and isinstance(tick.wait, t.Await):
-        said.append(short(tick.wait.event))
+    said = []
+    if isinstance(tick, t.WaitOpened):
+        said.append(type(tick.wait).__name__)
+        said += [short(str(getattr(tick.wait, name))) for name in ("event", "workflow") if hasattr(tick.wait, name)]
     if isinstance(tick, t.StateWritten):
         said += [*tick.changes, *(f"-{name}" for name in tick.dropped)]
     outs = [*getattr(tick, "outs", ()), *(getattr(tick, name, None) for name in ("out", "answer"))]

@@ -31,7 +31,9 @@ class Link(Struct, frozen=True):
     def __str__(self) -> str:
         if not self.base:
             return ""
-        return "replay" if self.how == "replay" else f"{self.how} after tick {self.seq}"
+        if self.how == "replay":
+            return "replay"
+        return f"{self.how} after tick {self.seq}" if self.seq else "fork with another input"
 
 
 class Branch(Struct):
