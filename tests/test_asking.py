@@ -9,6 +9,7 @@ import pytest
 from pydantic import BaseModel, SecretStr
 
 from flownb import Context, Event, HumanResponseEvent, InputRequiredEvent, Request, StartEvent, StopEvent, Workflow
+from flownb.core.commands import OpenRequest
 from flownb.core.ticks import TimerFired
 from flownb.errors import (
     AlreadyAnswered,
@@ -23,6 +24,7 @@ from flownb.errors import (
     WorkflowError,
 )
 from flownb.retry_policy import retry_policy, stop_after_attempt, wait_fixed
+from flownb.runtime.acting import ACTIONS
 from flownb.testing import ManualClock
 from tests.polling import until_asked, wait_for_questions, wait_until
 from tests.restarting import restart
@@ -187,6 +189,34 @@ def test_every_way_in_which_a_question_ends_has_a_status_of_its_own():
         name: name for name in ("answered", "default", "expired", "disposed", "withdrawn", "closed")
     }
     assert [r.dispose() for r in run.requests.all()] == statuses(run)  # R4.53: what had closed it
+
+
+def test_a_question_that_is_seen_can_be_answered_at_once(monkeypatch: pytest.MonkeyPatch):
+    """R4.45: its type is known and it is in every list, also while the turn that opened it is still acted on."""
+
+    class Size(BaseModel):
+        n: int
+
+    async def work(ev: Begin, ctx: Context) -> StopEvent:
+        return StopEvent(result=await ctx.ask("Size?", Size))
+
+    go, opened = threading.Event(), ACTIONS[OpenRequest]
+
+    def held(runner: Any, command: Any) -> None:
+        go.wait(20)
+        opened(runner, command)
+
+    monkeypatch.setitem(ACTIONS, OpenRequest, held)
+    run = one(work).with_options(host="thread").run()
+    try:
+        wait_until(lambda: len(run.requests) == 1)
+        assert [request.answer_type for request in run.requests.all()] == [Size]
+        with pytest.raises(AnswerInvalid, match="valid integer"):
+            run.answer(n="three")
+        run.answer(n=3)
+    finally:
+        go.set()
+    assert run.result(20) == Size(n=3)
 
 
 def test_an_answer_names_an_open_question_of_this_run():

@@ -35,14 +35,15 @@ def _take_in(
 ) -> None:
     runner.ticks.append(tick)
     runner.history.note(after, tick)
-    runner.state = after  # who sees it, on whatever thread, finds its past
+    for command in commands:
+        if isinstance(command, c.OpenRequest):
+            runner.questions.note(command.request)
+    runner.state = after  # who sees it, on whatever thread, finds its past and can answer what it asks
     if before is not None and isinstance(tick, (RequestAnswered, TimerFired)):
         runner.questions.answered(before, tick, after.seq)
     runner.published += publications(before, tick, after, commands)
     for command in commands:
-        if isinstance(command, c.OpenRequest):
-            runner.questions.note(command.request)
-        elif isinstance(command, c.CloseRequest):
+        if isinstance(command, c.CloseRequest):
             runner.questions.close(command, tick)
     for observer in runner.observers:
         runner.tell_observer(observer, before, tick, after, list(commands))

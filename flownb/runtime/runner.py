@@ -632,9 +632,13 @@ class Runner:
         """The batch is in the journal: do what follows from it."""
         if self.batch:
             is_first = not self.ticks
-            for _, tick, state, _ in self.seen:  # before the state: who sees that, on whatever thread, finds its past
+            # Before the state: who sees that, on whatever thread, finds its past, and can answer what it asks.
+            for _, tick, state, commands in self.seen:
                 self.ticks.append(tick)
                 self.history.note(state, tick)
+                for command in commands:
+                    if type(command) is c.OpenRequest:
+                        self.questions.note(command.request)
             self.state = self.after
             self.blocked, self._failures, self.unwritten = "", 0, ()
             if self.stored is not None:
