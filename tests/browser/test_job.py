@@ -18,7 +18,7 @@ from flownb.core.ticks import StepsGranted
 work = [t for t in slow.debug.ticks if t.__class__.__name__ not in ("RunStarted", "GateClosed", "StepsGranted")]
 print(len(work), "work ticks,", sum(isinstance(t, StepsGranted) for t in slow.debug.ticks), "grants")
 """
-COMPACT = "again = flow.run(takes=0.3)"
+COMPACT = "again = flow.run(takes=1.0)"
 
 JOB = [*DEFINITION, DEBUG, COUNT, RUN, AWAIT, COMPACT]
 DEBUGGED, COUNTED, RAN, AWAITED, COMPACTED = range(len(DEFINITION), len(JOB))
@@ -68,7 +68,7 @@ def test_the_whole_job(notebook: Opener, shots: Path):
 
     lab.run(COMPACTED)
     compact = Panel(lab, COMPACTED)
-    compact.wait_node("split", "running")
+    compact.wait_node("score", "running")  # for four seconds: it is not over before somebody looks
     shoot(lab, shots, "compact", COMPACTED)
 
     lab.save()
