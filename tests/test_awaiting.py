@@ -87,9 +87,9 @@ def test_an_interrupt_long_before_is_forgotten(monkeypatch: pytest.MonkeyPatch):
         await run
 
     async def cell() -> None:
+        before = signal.signal(signal.SIGINT, lambda *args: None)  # of the loop, which takes it off at its end
         task = asyncio.create_task(wait())
         await until(lambda: run.now.running)
-        before = signal.signal(signal.SIGINT, lambda *args: None)
         seen = len(slices)
         await until(lambda: len(slices) > seen)  # the handler that counts stands before this one now
         signal.raise_signal(signal.SIGINT)
@@ -101,6 +101,7 @@ def test_an_interrupt_long_before_is_forgotten(monkeypatch: pytest.MonkeyPatch):
         signal.signal(signal.SIGINT, before)
 
     asyncio.run(cell())
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
     assert run.status == "running"
     run.cancel().result(20)
 

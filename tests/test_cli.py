@@ -787,7 +787,7 @@ def test_a_store_in_postgresql(new_url: Callable[[], str], flownb: Cli, monkeypa
     url = new_url()
     with closing(Store(url)) as store:
         run = Asks().with_options(store=store).run(run_id="pg")
-        wait_until(lambda: bool(store.requests()))
+        wait_for_questions(run)
         monkeypatch.setenv("FLOWNB_STORE", url)
         assert "waiting" in flownb("runs")[1]
         assert "PostgreSQL, format 2" in flownb("doctor", "--check")[1]

@@ -151,8 +151,8 @@ def test_c049_an_interrupted_cell_ends_its_run_and_the_next_cell_begins_anew(ker
     """Within a second; no step counts on, the interrupt is no failure that is retried, the loop lives."""
     kernel.run(
         """
-import asyncio, time
-counts = {"async": 0, "plain": 0}
+import asyncio, threading, time
+counts, late = {"async": 0, "plain": 0}, threading.Event()
 slow = Workflow("slow")
 @slow.step
 async def one(ev: Rows) -> None:
@@ -161,21 +161,20 @@ async def one(ev: Rows) -> None:
         await asyncio.sleep(.05)
 @slow.step
 def two(ev: Rows) -> StopEvent:
-    for _ in range(4):
-        counts["plain"] += 1
-        time.sleep(.05)
-    time.sleep(1)
+    counts["plain"] += 1
+    late.wait(20)  # no thread can be stopped
     return StopEvent(result="too late")
 run = slow.run()
 """
     )
     kernel.run(
         """
-import os, signal, threading
+import os, signal
 def interrupt():
     global interrupted_at
     interrupted_at = time.time()
     os.kill(os.getpid(), signal.SIGINT)
+while min(counts.values()) < 1: await asyncio.sleep(.01)
 """
     )
     with pytest.raises(CellExecutionError, match="KeyboardInterrupt"):
@@ -183,6 +182,8 @@ def interrupt():
     assert kernel.run("print(0 <= run.debug.ticks[-1].at - interrupted_at < 1)") == "True\n"
     said = kernel.run("before = dict(counts); await asyncio.sleep(.3); print(run.status, counts == before)")
     assert said.endswith("cancelled True\n")
+    said = kernel.run("late.set(); await asyncio.sleep(.1); print(run.status, run.get_stop_event())")
+    assert said.endswith("cancelled None\n")
     assert kernel.run("print(await flow.run(n=2))").endswith("[0, 1]\n")
 
 

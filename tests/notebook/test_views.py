@@ -260,6 +260,7 @@ def test_a_twin_that_the_engine_has_not_met_yet_is_renewed_at_the_end(book: Note
     """C089: the run is over, and its result there, before the engine comes to hear of the new output."""
     book.execute(stdin=stdin)
     run = Count().with_options(host="thread").debug(n=2)
+    wait_until(lambda: run.status == "paused")
     run.view.screen.wait()
     show = book.display
 

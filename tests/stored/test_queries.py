@@ -14,7 +14,7 @@ from flownb import Store
 from flownb.agenda import Suspension
 from flownb.errors import RequestDisposed, RunNotFound, WorkflowConfigurationError
 from flownb.store.journal import Append, Wakeup
-from tests.polling import wait_until
+from tests.polling import wait_for_questions, wait_until
 from tests.stored.flows import Chain, Returns, notes
 from tests.stored.other import Other
 
@@ -241,7 +241,9 @@ def test_r7_11_answer_and_dispose_from_the_store(place: str, open_store: Open):
     """R7.11, R4.52: by token, or by the list; also a run that nobody drives."""
     store = open_store(place)
     runs = [Returns().with_options(store=store).run(run_id=f"r{i}") for i in range(3)]
-    wait_until(lambda: len(store.requests()) == 3)
+    for run in runs:
+        wait_for_questions(run)  # a commit is in the store before its run knows
+    assert len(store.requests()) == 3
     assert store.answer(runs[0].requests[0].token, ok=True) == ("r0", 1)
     assert store.dispose(runs[1].requests[0].token, "not any more") == ("r1", 1)
     assert store.requests()["r2:1"].dispose("nor this") == ""

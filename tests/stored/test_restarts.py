@@ -26,7 +26,7 @@ from flownb import (
 from flownb.core.reduce import fold
 from flownb.core.ticks import RunOpened, RunStarted, StepFailed, TimerFired
 from flownb.errors import EngineLost, RunConflict, RunNotFound
-from tests.polling import wait_until
+from tests.polling import wait_for_questions, wait_until
 from tests.stored.flows import (
     Asks,
     Blocks,
@@ -128,7 +128,7 @@ def test_r3_62_a_step_that_must_not_run_twice_is_asked_about(
     wait_until(lambda: notes(log) == ["charge"])
     process.kill()
     run = Once().with_options(store=store).resume("r")
-    wait_until(lambda: len(store.requests()) == 1)
+    wait_for_questions(run)
     (opened,) = [tick for tick in store.history("r") if isinstance(tick, RunOpened)]
     assert [out.value.step for out in opened.unknown.values()] == ["charge"]
     assert store.requests()[0].question.step == "charge"
