@@ -89,7 +89,8 @@ class ChildRun(Run[R]):
             value = current(outcome.out, self._workflow.definition)
             return copied(value.result if type(value) is StopEvent else value)  # type: ignore[no-any-return]
         found = self._find()
-        error = found.error if found is not None else None
+        worker = self._worker
+        error = found.error if found is not None else worker.runner.child_error(worker.delivery.id, outcome)
         if outcome.how == "cancelled":
             raise WorkflowCancelledByUser(f"Child {self._id!r} was cancelled.")
         if error is None:

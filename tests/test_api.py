@@ -104,7 +104,11 @@ MEMBERS = [
         view""",
     ),
     (Moment, "seq tick state queued running waiting requests inbox paused_by diff steps told admitted causes effects"),
-    (Debugger, "step over out run_to breakpoints ticks at diff story probe inbox fork retry"),
+    (
+        Debugger,
+        """step over out run_to settle breakpoints ticks at diff story probe inbox edit drop admit fire fork retry
+        replay replayed divergence compare tree to_test""",
+    ),
     (RunViews, "__call__ graph stepper timeline ticks to_html"),
     (Store, "runs history"),
 ]

@@ -21,17 +21,20 @@ code may come to it by another way, and then finds them.
 
 from __future__ import annotations
 
+import builtins
 from collections import deque
 from collections.abc import Collection, Hashable, Iterator
+from itertools import islice
 from typing import TYPE_CHECKING, Any, Literal
 
 from msgspec import Struct, field
 from msgspec.structs import replace
 
+from flownb import errors
 from flownb.core import commands as c
 from flownb.core import ticks as t
 from flownb.core.outstanding import is_quiet
-from flownb.core.state import Child, Delivery, Request, RunState, Timer, is_ended
+from flownb.core.state import Child, Delivery, Outcome, Request, RunState, Timer, is_ended
 from flownb.core.ticks import AnyTick
 from flownb.debug.divergence import Divergence, Replayed
 from flownb.debug.players import RUN_AGAIN, Asking, PlaybackClock, Played
@@ -41,11 +44,13 @@ from flownb.debug.recording import (
     Recording,
     event_key,
     find_delivery,
+    is_void,
     question_key,
     timer_of,
 )
-from flownb.debug.sameness import DRIVING, differences
+from flownb.debug.sameness import DRIVING, differences, is_alike
 from flownb.definition import Step
+from flownb.events import key_of
 from flownb.runtime.acting import ACTIONS
 from flownb.runtime.gatekeeper import Seen
 from flownb.runtime.questions import accepted_of
@@ -62,6 +67,8 @@ PATIENCE_S = 1.0
 #: passed: it is dealt with. fed: it was put, and so was what comes first. wait: live code has to bring something first.
 Verdict = Literal["passed", "fed", "let in", "wait"]
 _GATE = (t.GateClosed, t.GateOpened, t.StepsGranted, t.BreakpointHit)
+#: So many recorded ticks of a delivery may change places.
+_NEAR = 3
 _FROM_OUTSIDE = (t.EventArrived, t.RequestAnswered, t.RequestDisposed, t.CancelRequested)
 _STAMPS = frozenset({"at", "held", "entry"})
 _MOVING = ("sleep", "retry", "rate")
@@ -108,11 +115,17 @@ class Playback:
         runner: The run.
         recording: What is played back.
         live: Names of further steps whose code runs, though it is the same.
-        errors: Live exceptions of the recorded run, by delivery.
+        live_errors: Live exceptions of the recorded run, by delivery.
+        children: Those of its children.
     """
 
     def __init__(
-        self, runner: Replayer, recording: Recording, live: Collection[str], errors: dict[int, BaseException]
+        self,
+        runner: Replayer,
+        recording: Recording,
+        live: Collection[str],
+        live_errors: dict[int, BaseException],
+        children: Collection[BaseException] = (),
     ) -> None:
         self.runner = runner
         self.recording = recording
@@ -121,7 +134,8 @@ class Playback:
         #: Nothing goes on before somebody answers what is not recorded.
         self.is_waiting = False
         self._live = frozenset(live)
-        self._errors = errors
+        self._errors = live_errors
+        self._errors_of_children = children
         self._cursor = 1
         self._queue: deque[Line] = deque()
         #: What was set aside, by the recorded delivery or question that has not begun here.
@@ -158,7 +172,7 @@ class Playback:
         starts, n = pair.recorded.starts, pair.begun
         pair.begun += 1
         if n >= len(starts):
-            pair.is_off = True
+            pair.is_off = pair.is_off or not pair.is_live
             return self.code_for(d, step, "this start of it was not recorded", pair)
         start = starts[n]
         pair.starts[start.number] = d.start
@@ -203,7 +217,8 @@ class Playback:
         pair.is_live = True
         pair.marks = {}
         first = next((old for old, new in pair.starts.items() if new == d.start), 0)
-        pair.expected = deque(seq for seq, start in pair.recorded.seqs if start >= first and seq not in self._done)
+        left_out = self._done | self.recording.void
+        pair.expected = deque(seq for seq, start in pair.recorded.seqs if start >= first and seq not in left_out)
 
     def decided(self, d: Delivery, pair: Pair | None, decision: str, mark: int) -> None:
         """Somebody said what becomes of a delivery."""
@@ -237,6 +252,19 @@ class Playback:
             return False
         mark = pair.recorded_mark(child.mark)
         return not mark or (pair.recorded.id, mark) not in self.recording.ended_children
+
+    def child_error(self, outcome: Outcome) -> BaseException | None:
+        """What live code gets of a child whose failure is recorded: its exception, or one of the same built-in type."""
+        failure = outcome.failure
+        if failure is None:
+            return None
+        for error in self._errors_of_children:
+            if key_of(type(error)) == failure.type and str(error) == failure.message:
+                return error
+        module, _, name = failure.type.partition(":")
+        known = {"builtins": builtins, "flownb.errors": errors}.get(module)
+        kind = getattr(known, name, None)
+        return kind(failure.message) if isinstance(kind, type) and issubclass(kind, Exception) else None
 
     def is_answered(self, request: Request) -> bool:
         """Whether how a question ended is recorded, so that nobody has to be asked."""
@@ -287,7 +315,7 @@ class Playback:
         """What live code, or somebody outside, brought."""
         if not (hasattr(tick, "start") and hasattr(tick, "delivery")):
             asked = before.requests.get(getattr(tick, "request", 0))
-            is_own = asked is not None and asked.question.key == RUN_AGAIN
+            is_own = (asked is not None and asked.question.key == RUN_AGAIN) or getattr(tick, "superseded", False)
             if (
                 isinstance(tick, (t.EventArrived, t.RequestAnswered, t.RequestDisposed, t.CancelRequested))
                 and not is_own
@@ -295,6 +323,8 @@ class Playback:
                 self._diverge("this came from outside, and was not recorded", None, tick, state.seq)
             return
         if isinstance(tick, t.WaitOpened) and isinstance(tick.wait, t.Ask) and tick.wait.question.key == RUN_AGAIN:
+            return
+        if is_void(tick, before, state):
             return
         pair = self._here.get(tick.delivery)
         while pair is not None and pair.expected and pair.expected[0] in self._done:
@@ -305,7 +335,8 @@ class Playback:
             if pair is not None:
                 pair.is_off = True
             return
-        line = self.recording.lines[pair.expected.popleft() - 1]
+        line = self._expected(pair, tick)
+        pair.expected.remove(line.seq)
         self._done.add(line.seq)
         said = differences(line.tick, tick)
         if said:
@@ -315,6 +346,12 @@ class Playback:
             self._seqs[state.seq] = line.seq
             if isinstance(tick, t.WaitOpened) and not said:
                 pair.marks[line.tick.mark] = tick.mark  # type: ignore[union-attr]
+
+    def _expected(self, pair: Pair, tick: AnyTick) -> Line:
+        """What a tick of live code is compared with: the next recorded one; but two waits, of which one is given up and
+        one opened, may change places."""
+        lines = [self.recording.lines[seq - 1] for seq in islice(pair.expected, _NEAR)]
+        return next((line for line in lines if is_alike(line.tick, tick)), lines[0])
 
     def _diverge(self, what: str, line: Line | None, tick: AnyTick | None, seq: int) -> None:
         if self.report.divergence is None:
@@ -526,6 +563,7 @@ class Playback:
             return "let in"
         if self._brings_more(pair):
             return "wait"
+        self._diverge("this did not come", line, None, 0)
         return "passed"
 
     def _brings_more(self, pair: Pair) -> bool:
@@ -555,6 +593,9 @@ class Playback:
         with questions.door:
             if number not in state.requests or number in questions.accepted:  # somebody was faster
                 return "passed"
+            asker = self._here.get(state.requests[number].delivery)
+            if isinstance(tick, t.RequestDisposed) and tick.superseded and asker is not None and asker.is_live:
+                return "passed"  # live code says so itself
             made = replace(tick, request=number)
             if isinstance(made, t.RequestAnswered):
                 questions.accepted[number] = accepted_of(made)

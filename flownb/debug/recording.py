@@ -78,6 +78,8 @@ class Recording:
         self.lines: list[Line] = []
         self.deliveries: dict[int, Recorded] = {}
         self.requests: dict[int, Asked] = {}
+        #: seqs of ticks of steps that are about how their code was driven, see `is_void`.
+        self.void: set[int] = set()
         #: (delivery, mark) of children whose end is among the ticks.
         self.ended_children: set[tuple[int, int]] = set()
         #: Deliveries by step and event, in the order of their starts; questions by step and content.
@@ -108,6 +110,8 @@ class Recording:
             found = self.deliveries.get(owner[1])
             if found is not None:
                 found.seqs.append((seq, tick.start))  # type: ignore[union-attr]
+                if is_void(tick, before, after):
+                    self.void.add(seq)
                 if isinstance(tick, (t.StepFinished, t.StepFailed)):
                     for start in found.starts:
                         start.is_over = start.is_over or start.number == tick.start
@@ -131,6 +135,17 @@ class Recording:
             if seq:
                 self.by_event.setdefault(event_key(state, d), []).append(d.id)
         found.starts.append(Start(d.start, spec.source))
+
+
+def is_void(tick: AnyTick, before: RunState | None, after: RunState) -> bool:
+    """Whether a tick of a step tells nothing of what it does: an end that was none, since the step had decided on what
+    another one changed and runs again (R4.3); a wait that is open already, and is awaited again (R4.26)."""
+    if isinstance(tick, t.StepFinished):
+        return bool(tick.collects) and find_delivery(after, tick.delivery) is not None
+    if isinstance(tick, t.WaitOpened) and before is not None:
+        d = find_delivery(before, tick.delivery)
+        return d is not None and tick.mark in d.waits
+    return False
 
 
 def event_key(state: RunState, d: Delivery) -> Hashable:

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from flownb.core import commands as c
 from flownb.core.spec import takers
-from flownb.core.state import Child, Delivery, Request
+from flownb.core.state import Child, Delivery, Outcome, Request
 from flownb.core.ticks import AnyTick, RunForked, RunStarted
 from flownb.debug.divergence import Replayed
 from flownb.debug.playback import Playback
@@ -67,6 +67,9 @@ class Replayer(Runner):
         if runner is not None and runner.watch is not None:
             runner.watch = self._watching(runner.watch)
 
+    def child_error(self, delivery: int, outcome: Outcome) -> BaseException | None:
+        return self.playback.child_error(outcome)
+
     def _watching(self, watch: Callable[[Runner], None]) -> Callable[[Runner], None]:
         """What a child that runs does may be what the playback waits for: it goes on after each turn of it."""
 
@@ -112,7 +115,8 @@ def replay(run: Run[Any], workflow: Workflow[Any] | None = None, live: Collectio
         quiet_output=in_kernel(),
     )
     equip(runner, flow, settings, store)
-    runner.playback = Playback(runner, Recording(run.run_id, ticks), names, dict(old.errors))
+    children = [child.error for child in (old.children or {}).values() if child.error is not None]
+    runner.playback = Playback(runner, Recording(run.run_id, ticks), names, dict(old.errors), children)
     _ask_nobody(runner)
     return begun(runner, flow, settings, full=False)
 

@@ -33,6 +33,13 @@ DRIVING: tuple[type[t.Tick], ...] = (
     t.BreakpointHit,
     t.DefinitionAdopted,
 )
+#: Fields of the engine's own events that differ between any two runs.
+_OF_ONE_RUN = {
+    "flownb.events:StepFailedEvent": ("elapsed_seconds", "failed_at"),
+    "flownb.events:RequestClosedEvent": ("request_id",),
+    "flownb.events:WorkflowTimedOutEvent": ("elapsed_seconds",),
+    "flownb.events:OutcomeUnknown": ("started_at",),
+}
 #: A value in words is no longer than this.
 LENGTH = 100
 #: Types whose values are their content; what else can be hashed may have an identity of its own.
@@ -119,7 +126,12 @@ def content(value: Any) -> Hashable:
         return ("secret",)
     if isinstance(value, UnknownEvent):
         return value.key, content(value.data), content(value.extra)
+    if isinstance(value, BaseException):
+        return "error", key_of(type(value))
     if isinstance(value, BaseModel):
+        left_out = _OF_ONE_RUN.get(key_of(type(value)))
+        if left_out is not None:
+            return key_of(type(value)), content({k: v for k, v in value.__dict__.items() if k not in left_out})
         return key_of(type(value)), content(value.__dict__), content(value.__pydantic_extra__ or {})
     if isinstance(value, dict):
         return "dict", frozenset((content(key), content(item)) for key, item in value.items())
@@ -211,7 +223,7 @@ def _step_failed(tick: t.StepFailed) -> Iterator[Fact]:
     yield _step(tick)
     yield Fact("failure", tick.failure.type, short(tick.failure.type))
     again = tick.retry_at is not None
-    yield Fact("another attempt", again, "tried again" if again else "")
+    yield Fact("another attempt", again, "tried again" if again else "given up")
 
 
 def _events_sent(tick: t.EventsSent) -> Iterator[Fact]:
@@ -250,7 +262,7 @@ def _wait_opened(tick: t.WaitOpened) -> Iterator[Fact]:
     kind = type(wait).__name__
     yield Fact("wait", kind, {"Sleep": "sleeps", "Ask": "asks", "Await": "waits for", "RunChild": "runs"}[kind])
     if isinstance(wait, t.Sleep):
-        yield Fact("seconds", wait.name, wait.name)
+        yield Fact("seconds", wait.name.startswith("until ") or wait.name, wait.name)  # a moment is another one now
     elif isinstance(wait, t.Ask):
         yield _value("question", wait.question)
         yield Fact("default", content(wait.default), f"else {words_of(wait.default)}" if wait.default else "")

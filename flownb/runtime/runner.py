@@ -22,7 +22,7 @@ from flownb.core.outstanding import is_quiet, outstanding
 from flownb.core.persist import Names
 from flownb.core.publishing import Published, publication
 from flownb.core.reduce import reduce
-from flownb.core.state import ENDED, Child, Delivery, RunState
+from flownb.core.state import ENDED, Child, Delivery, Outcome, RunState
 from flownb.core.ticks import (
     AnyTick,
     CancelRequested,
@@ -798,6 +798,10 @@ class Runner:
     def begin_child(self, child: Child) -> None:
         """Begin to drive a child, or go on with it."""
         start_child(self, child)
+
+    def child_error(self, delivery: int, outcome: Outcome) -> BaseException | None:
+        """The live exception of a child that did not run here; None: only its words are known."""
+        return None
 
     # -- the end
 

@@ -280,8 +280,8 @@ class Parent(Workflow[Any]):
         first = await ctx.run(Child(), n=ev.n)
         try:
             await ctx.run(Child(), n=-1)
-        except Exception:
-            return StopEvent(result=(first, "failed"))
+        except ValueError as error:
+            return StopEvent(result=(first, str(error)))
         return StopEvent()
 
 
@@ -291,13 +291,13 @@ def test_ends_of_children_come_from_the_recording():
     async def main() -> None:
         ran.clear()
         run = Parent().run(n=2)
-        assert await run == (20, "failed")
+        assert await run == (20, "below zero")
         assert ran == [2, -1]
         replay = run.debug.replay()
-        assert await replay == (20, "failed")
+        assert await replay == (20, "below zero")
         assert is_the_same(run, replay)
         live = run.debug.replay(live=["hand_on"])
-        assert await live == (20, "failed")
+        assert await live == (20, "below zero")
         assert ran == [2, -1]
         assert not live.children
         assert live.debug.replayed.live == {"hand_on": 1}
