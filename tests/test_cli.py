@@ -24,6 +24,7 @@ from flownb.cli import answers, resuming, words
 from flownb.cli.main import COMMANDS, STATUSES, main
 from flownb.core.state import Status
 from flownb.errors import AnswerInvalid, WorkflowConfigurationError
+from flownb.store.archive import read_archive, write_archive
 from flownb.store.marks import UnknownEvent
 from tests.polling import wait_for_questions, wait_until
 from tests.runtime.flows import Asks
@@ -816,6 +817,133 @@ def test_the_store_may_stand_before_and_behind_the_command(folder: Path, flownb:
     shutil.move(".flownb/runs.db", "mine.db")
     assert flownb("--store", "mine.db", "runs") == flownb("runs", "--store", "mine.db")
     assert flownb("runs", "--store", "mine.db")[0] == 0
+
+
+# Replays.
+
+
+@pytest.fixture
+def exported(folder: Path, flownb: Cli) -> Path:
+    """A completed run as a file; its classes are of `flows`."""
+    assert flownb("export", "quick", "quick.zip")[0] == 0
+    return folder
+
+
+def test_replay_without_a_workflow_folds_what_is_recorded(exported: Path, flownb: Cli):
+    """R6.43: no code is run, and no class of the file is looked for."""
+    code, out, err = flownb("replay", "quick.zip")
+    assert (code, err) == (0, "")
+    assert out == "Run quick of Quick: 2 ticks folded to completed.\n"
+    assert "flows" not in sys.modules
+    (found,) = json.loads(flownb("replay", "quick.zip", "--json")[1])
+    assert (found["run"], found["ticks"], found["status"], found["is_sound"]) == ("quick", 2, "completed", True)
+    code, out, _ = flownb("export", "family", "family.zip")
+    code, out, _ = flownb("replay", "family.zip")
+    assert code == 0
+    assert [line.split()[1] for line in out.splitlines()] == ["family", "family/1/1"]
+
+
+def test_replay_of_a_file_that_says_otherwise_exits_with_1(exported: Path, flownb: Cli):
+    """R6.43: whatever the file says of the run, its ticks tell."""
+    archive = read_archive("quick.zip")
+    run = archive.runs[0]
+    write_archive("other.zip", [replace(run, about={**run.about, "status": "failed"})])
+    assert flownb("replay", "other.zip") == (
+        1,
+        "Run quick of Quick: 2 ticks folded to completed, and the file says failed.\n",
+        "",
+    )
+    write_archive("cut.zip", [replace(run, sound=1)])
+    code, out, _ = flownb("replay", "cut.zip")
+    assert code == 1
+    assert "Run quick of Quick: 1 tick folded to running; tick 2 is not as it was written." in out
+    code, _, err = flownb("replay", "cut.zip", "flows:Quick")
+    assert code == 1
+    assert "tick 2 is not as it was written" in err
+
+
+def test_replay_exits_with_1_on_a_divergence(exported: Path):
+    """R6.43: what came from the recording, what ran, and the first difference."""
+    command = ("-m", "flownb", "replay", "quick.zip", "flows:Quick")
+    code, out, err = ran(exported, *command)
+    assert (code, err) == (0, "")
+    assert out.splitlines() == [
+        "Run quick of Quick: 2 ticks recorded, 2 ticks replayed; the replay is completed.",
+        "From the recording: only (1).",
+        "Run live: no step.",
+        "No divergence.",
+    ]
+    code, out, _ = ran(exported, *command, "--live", "only")
+    assert code == 0
+    assert "Run live: only (1).\nNo divergence." in out
+    (exported / "flows.py").write_text(FLOWS.replace('result="quick"', 'result="slow"'), "utf-8")
+    code, out, _ = ran(exported, *command)
+    assert code == 1
+    assert out.splitlines()[1:] == [
+        "Changed: only.",
+        "From the recording: no step.",
+        "Run live: only (1).",
+        "First divergence, step only: result was StopEvent(result='quick'), and is StopEvent(result='slow').",
+        "  recorded: tick 2, StepFinished of only: StopEvent(result='quick')",
+        "  replayed: tick 2, StepFinished of only: StopEvent(result='slow')",
+    ]
+    code, out, _ = ran(exported, *command, "--json")
+    told = json.loads(out)
+    assert (code, told["changed"], told["live"], told["divergence"]["step"]) == (1, ["only"], {"only": 1}, "only")
+    assert told["divergence"]["recorded_seq"] == told["divergence"]["seq"] == 2
+
+
+def test_replay_asks_before_a_step_runs_that_must_not_run_twice(exported: Path):
+    """R6.43: nothing is done unless the command says what."""
+    once = FLOWS.replace(
+        """class Quick(Workflow):
+    @step
+""",
+        """class Quick(Workflow):
+    @step(idempotent=False)
+""",
+    )
+    (exported / "flows.py").write_text(once, "utf-8")
+    command = ("-m", "flownb", "replay", "quick.zip", "flows:Quick")
+    code, out, _ = ran(exported, *command)
+    assert code == 1
+    assert "It asks: Step 'only' must not simply run twice (idempotent=False), and its source changed" in out
+    assert out.endswith("It cannot go on: --run-again says what such a step does.\n")
+    assert json.loads(ran(exported, *command, "--json")[1])["asks"]
+    code, out, _ = ran(exported, *command, "--run-again", "run")
+    assert (code, "Run live: only (1).\nNo divergence." in out) == (0, True)
+    code, out, _ = ran(exported, *command, "--run-again", "recorded")
+    assert (code, "From the recording: only (1).\nRun live: no step.\nNo divergence." in out) == (0, True)
+    code, out, _ = ran(exported, *command, "--run-again", "skip")
+    assert (code, "First divergence, step only" in out) == (1, True)
+
+
+@pytest.mark.parametrize(
+    ("argv", "said"),
+    [
+        (["nowhere.zip"], "There is no file 'nowhere.zip'."),
+        (["quick.zip", "nowhere:Quick"], "There is no module 'nowhere'"),
+        (["quick.zip", "flows:Quik"], "has no 'Quik'. Did you mean 'Quick'?"),
+        (["quick.zip", "flows:Quick", "--live", "onl"], "has no step 'onl'. Did you mean 'only'?"),
+        (["quick.zip", "flows:Quick", "--run-again", "twice"], "invalid choice: 'twice'"),
+        (["made.zip"], "usage"),
+    ],
+)
+def test_replay_of_what_is_not_there_exits_with_2(exported: Path, argv: list[str], said: str):
+    """R6.43: so a divergence can be told apart from a wrong command."""
+    if said == "usage":
+        argv = []
+    code, out, err = ran(exported, "-m", "flownb", "replay", *argv)
+    assert (code, out) == (2, "")
+    assert said in err
+
+
+def test_replay_gives_up_on_code_that_takes_too_long(exported: Path):
+    """R6.43: in CI nothing hangs."""
+    slow = FLOWS.replace('return StopEvent(result="quick")', "await asyncio.sleep(60)\n        return StopEvent()")
+    (exported / "flows.py").write_text(slow, "utf-8")
+    code, _, err = ran(exported, "-m", "flownb", "replay", "quick.zip", "flows:Quick", "--timeout", "0.2")
+    assert (code, err) == (1, "flownb: the replay was not over after 0.2 s.\n")
 
 
 @pytest.mark.parametrize(
