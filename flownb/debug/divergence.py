@@ -6,7 +6,9 @@ from collections import Counter
 
 from msgspec import Struct, field
 
+from flownb.core.spec import Spec
 from flownb.core.ticks import AnyTick
+from flownb.debug.recording import Recording
 from flownb.debug.sameness import line_of
 
 
@@ -69,6 +71,24 @@ class Replayed(Struct):
         return "\n".join(lines)
 
     __str__ = __repr__
+
+
+def report_of(recording: Recording, spec: Spec) -> Replayed:
+    """What is known before anything is played back."""
+    was: dict[str, str] = {}
+    for delivery in recording.deliveries.values():
+        for start in delivery.starts:
+            was[delivery.step] = start.source
+    for step in recording.state.spec.steps:
+        was.setdefault(step.name, step.source)
+    now = {step.name: step.source for step in spec.steps}
+    return Replayed(
+        recording.run_id,
+        len(recording.ticks),
+        changed=tuple(name for name, source in now.items() if name in was and was[name] != source),
+        added=tuple(name for name in now if name not in was),
+        removed=tuple(name for name in was if name not in now),
+    )
 
 
 def _counted(starts: Counter[str]) -> str:

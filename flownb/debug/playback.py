@@ -23,11 +23,10 @@ from __future__ import annotations
 
 import builtins
 from collections import deque
-from collections.abc import Collection, Hashable, Iterator
+from collections.abc import Collection, Iterator
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Literal
 
-from msgspec import Struct, field
 from msgspec.structs import replace
 
 from flownb import errors
@@ -36,18 +35,17 @@ from flownb.core import ticks as t
 from flownb.core.outstanding import is_quiet
 from flownb.core.state import Child, Delivery, Outcome, Request, RunState, Timer, is_ended
 from flownb.core.ticks import AnyTick
-from flownb.debug.divergence import Divergence, Replayed
+from flownb.debug.divergence import Divergence, report_of
+from flownb.debug.pairs import Pair, Pairs
 from flownb.debug.players import RUN_AGAIN, Asking, PlaybackClock, Played
 from flownb.debug.recording import (
     Line,
-    Recorded,
     Recording,
-    event_key,
     find_delivery,
     is_void,
-    question_key,
     timer_of,
 )
+from flownb.debug.resting import MOVING, sleeps_of, works
 from flownb.debug.sameness import DRIVING, differences, is_alike
 from flownb.definition import Step
 from flownb.events import key_of
@@ -71,41 +69,6 @@ _GATE = (t.GateClosed, t.GateOpened, t.StepsGranted, t.BreakpointHit)
 _NEAR = 3
 _FROM_OUTSIDE = (t.EventArrived, t.RequestAnswered, t.RequestDisposed, t.CancelRequested)
 _STAMPS = frozenset({"at", "held", "entry"})
-_MOVING = ("sleep", "retry", "rate")
-
-
-class Pair(Struct):
-    """A delivery here, and the recorded one that it is."""
-
-    recorded: Recorded
-    delivery: int
-    #: Start numbers here by the recorded ones, and how many starts there were here.
-    starts: dict[int, int] = field(default_factory=dict)
-    begun: int = 0
-    #: Its code runs; and it did something else than what was recorded.
-    is_live: bool = False
-    is_off: bool = False
-    #: Somebody is asked what becomes of it; decided so; with that question's mark.
-    is_asking: bool = False
-    decision: str = ""
-    asked: int = 0
-    #: seqs of what its code is expected to bring, and what it brought that waits for its turn.
-    expected: deque[int] = field(default_factory=deque)
-    held: deque[AnyTick] = field(default_factory=deque)
-    #: Marks of live code by the recorded ones.
-    marks: dict[int, int] = field(default_factory=dict)
-
-    def mark(self, recorded: int) -> int:
-        """A mark here; 0: live code opened no such wait."""
-        if self.is_live:
-            return self.marks.get(recorded, 0)
-        return recorded + 1 if self.asked and recorded >= self.asked else recorded
-
-    def recorded_mark(self, mark: int) -> int:
-        """The recorded mark of a wait here; 0 for none."""
-        if self.is_live:
-            return next((old for old, new in self.marks.items() if new == mark), 0)
-        return mark - 1 if self.asked and mark > self.asked else mark
 
 
 class Playback:
@@ -129,7 +92,7 @@ class Playback:
     ) -> None:
         self.runner = runner
         self.recording = recording
-        self.report = report_of(recording, runner, live)
+        self.report = report_of(recording, runner.definition.spec)
         self.is_over = False
         #: Nothing goes on before somebody answers what is not recorded.
         self.is_waiting = False
@@ -137,21 +100,10 @@ class Playback:
         self._errors = live_errors
         self._errors_of_children = children
         self._cursor = 1
-        self._queue: deque[Line] = deque()
-        #: What was set aside, by the recorded delivery or question that has not begun here.
-        self._later: dict[tuple[str, int], list[Line]] = {}
         self._fed: list[tuple[AnyTick, Line]] = []
-        #: Recorded ticks that live code has brought; the recorded seq of a tick here.
+        #: Recorded ticks that live code has brought.
         self._done: set[int] = set()
-        self._seqs: dict[int, int] = {1: 1}
-        self._pairs: dict[int, Pair] = {}
-        self._here: dict[int, Pair] = {}
-        for d in recording.under_way:
-            pair = Pair(recording.deliveries[d.id], d.id, {d.start: d.start}, 1)
-            self._pairs[d.id] = self._here[d.id] = pair
-        #: Requests here by the recorded ones, and the other way.
-        self._requests: dict[int, int] = {}
-        self._asked: dict[int, int] = {}
+        self.pairs = Pairs(recording)
         self._decisions: dict[int, str] = {}
         #: Pairs whose live code brought something that waits for its turn, those that began to wait first.
         self._holding: dict[int, Pair] = {}
@@ -166,7 +118,7 @@ class Playback:
         """What stands for a start: its recorded ticks, or its code."""
         if self.is_over:
             return self.code_for(d, step)
-        pair = self._here.get(d.id) or self._match(d)
+        pair = self.pairs.here.get(d.id) or self.pairs.match(self.runner.state, d)
         if pair is None:
             return self.code_for(d, step, "its event was not recorded")
         starts, n = pair.recorded.starts, pair.begun
@@ -189,7 +141,7 @@ class Playback:
         return Played(self.runner, d, step, self)
 
     def code_for(
-        self, d: Delivery, step: Step, why: str = "the recording has no end of it", pair: Any = None
+        self, d: Delivery, step: Step, why: str = "the recording has no end of it", pair: Pair | None = None
     ) -> Worker:
         """Its code; of a step that must not simply run twice the question whether it shall."""
         decision = self._decisions.get(d.id)
@@ -217,8 +169,9 @@ class Playback:
         pair.is_live = True
         pair.marks = {}
         first = next((old for old, new in pair.starts.items() if new == d.start), 0)
-        left_out = self._done | self.recording.void
-        pair.expected = deque(seq for seq, start in pair.recorded.seqs if start >= first and seq not in left_out)
+        void, done = self.recording.void, self._done
+        brings = (seq for seq, start in pair.recorded.seqs if start >= first)
+        pair.expected = deque(seq for seq in brings if seq not in void and seq not in done)
 
     def decided(self, d: Delivery, pair: Pair | None, decision: str, mark: int) -> None:
         """Somebody said what becomes of a delivery."""
@@ -229,23 +182,11 @@ class Playback:
                 pair.asked = mark
             elif decision == "skip":
                 self._expect(pair, d)
-            self._queue.extend(self._later.pop(("step", pair.recorded.id), ()))
-
-    def _match(self, d: Delivery) -> Pair | None:
-        """The recorded delivery that one is: of the same step and event, by the same way if there are several."""
-        ids = self.recording.by_event.get(event_key(self.runner.state, d))
-        if not ids:
-            return None
-        cause = self._seqs.get(d.cause)
-        found = next((i for i in ids if self.recording.deliveries[i].cause == cause), ids[0])
-        ids.remove(found)
-        pair = self._pairs[found] = self._here[d.id] = Pair(self.recording.deliveries[found], d.id)
-        self._queue.extend(self._later.pop(("step", found), ()))
-        return pair
+            self.pairs.has_begun("step", pair.recorded.id)
 
     def begins_child(self, child: Child) -> bool:
         """Whether a child runs: not if its end is recorded, or its step's code does not run."""
-        pair = self._here.get(child.delivery)
+        pair = self.pairs.here.get(child.delivery)
         if self.is_over or pair is None or (self.runner.children or {}).get(child.id) is not None:
             return True
         if not pair.is_live:
@@ -268,7 +209,7 @@ class Playback:
 
     def is_answered(self, request: Request) -> bool:
         """Whether how a question ended is recorded, so that nobody has to be asked."""
-        number = self._asked.get(request.id)
+        number = self.pairs.asked.get(request.id)
         return not self.is_over and number is not None and self.recording.requests[number].is_closed
 
     # -- what comes, and what was let in
@@ -281,7 +222,7 @@ class Playback:
             return False
         if isinstance(tick, _GATE):
             self._is_free = True
-        pair = self._here.get(getattr(tick, "delivery", 0)) if hasattr(tick, "start") else None
+        pair = self.pairs.here.get(getattr(tick, "delivery", 0)) if hasattr(tick, "start") else None
         if pair is not None and pair.is_live and not pair.is_off:
             pair.held.append(tick)
             self._holding[pair.delivery] = pair
@@ -302,14 +243,14 @@ class Playback:
         fed = next(((put, line) for put, line in self._fed if _is_same(put, tick)), None)
         if fed is not None:
             self._fed.remove(fed)
-            self._seqs[state.seq] = fed[1].seq
+            self.pairs.seqs[state.seq] = fed[1].seq
         elif isinstance(tick, (t.RunOpened, t.RunSuspended)):  # somebody stopped the replay
             self._end()
         elif isinstance(tick, _GATE):
             self._is_free = True
         elif state.seq > 1:
             self._compare(before, tick, state)
-        self._match_requests(state, commands)
+        self.pairs.match_requests(state, commands)
 
     def _compare(self, before: RunState, tick: AnyTick, state: RunState) -> None:
         """What live code, or somebody outside, brought."""
@@ -326,7 +267,7 @@ class Playback:
             return
         if is_void(tick, before, state):
             return
-        pair = self._here.get(tick.delivery)
+        pair = self.pairs.here.get(tick.delivery)
         while pair is not None and pair.expected and pair.expected[0] in self._done:
             pair.expected.popleft()
         if pair is None or pair.is_off or not pair.expected:
@@ -343,7 +284,7 @@ class Playback:
             pair.is_off = True
             self._diverge(said, line, tick, state.seq)
         if type(line.tick) is type(tick):
-            self._seqs[state.seq] = line.seq
+            self.pairs.seqs[state.seq] = line.seq
             if isinstance(tick, t.WaitOpened) and not said:
                 pair.marks[line.tick.mark] = tick.mark  # type: ignore[union-attr]
 
@@ -373,19 +314,6 @@ class Playback:
             self._is_free = True
             for reason in self.runner.gate():
                 self.let_in(t.GateOpened(self.runner.clock.now(), reason, "replay"))
-
-    def _match_requests(self, state: RunState, commands: list[c.AnyCommand]) -> None:
-        for command in commands:
-            if not isinstance(command, c.OpenRequest) or command.request.id in self._asked:
-                continue
-            ids = self.recording.by_question.get(question_key(state, command.request))
-            if not ids:
-                continue
-            opened = self._seqs.get(command.request.opened)
-            found = next((i for i in ids if self.recording.requests[i].opened == opened), ids[0])
-            ids.remove(found)
-            self._requests[found], self._asked[command.request.id] = command.request.id, found
-            self._queue.extend(self._later.pop(("request", found), ()))
 
     # -- the order
 
@@ -418,10 +346,10 @@ class Playback:
     def _next(self) -> Verdict | None:
         """Deal with the first tick that can be dealt with; None: there is none left."""
         verdict: Verdict | None = None
-        if self._queue:
-            verdict = self._play(self._queue[0])
+        if self.pairs.queue:
+            verdict = self._play(self.pairs.queue[0])
             if verdict in ("passed", "fed"):
-                self._queue.popleft()
+                self.pairs.queue.popleft()
             if verdict != "wait":
                 return verdict
         if self._cursor < len(self.recording.lines):
@@ -462,7 +390,7 @@ class Playback:
             return "passed" if self.report.divergence else self._feed(line, tick)
         if kind == "run":
             if hasattr(tick, "delivery"):
-                pair = self._pairs.get(tick.delivery)
+                pair = self.pairs.by_recorded.get(tick.delivery)
                 return self._feed(line, replace(tick, delivery=pair.delivery)) if pair is not None else "passed"
             return self._feed(line, tick)
         if kind in ("request", "deadline"):
@@ -481,10 +409,16 @@ class Playback:
         if self._is_at_work():
             return "wait"
         if isinstance(tick, t.RunOpened):
-            unknown = {self._pairs[n].delivery: out for n, out in tick.unknown.items() if n in self._pairs}
+            unknown = {
+                self.pairs.by_recorded[n].delivery: out
+                for n, out in tick.unknown.items()
+                if n in self.pairs.by_recorded
+            }
             return self._feed(line, replace(tick, unknown=unknown, settled=self._mapped(tick.settled)))
         if isinstance(tick, t.RunForked):
-            events = {self._pairs[n].delivery: out for n, out in tick.events.items() if n in self._pairs}
+            events = {
+                self.pairs.by_recorded[n].delivery: out for n, out in tick.events.items() if n in self.pairs.by_recorded
+            }
             return self._feed(
                 line, replace(tick, run_id=self.runner.run_id, events=events, settled=self._mapped(tick.settled))
             )
@@ -498,14 +432,14 @@ class Playback:
         return "fed"
 
     def _mapped(self, deliveries: tuple[int, ...]) -> tuple[int, ...]:
-        return tuple(self._pairs[n].delivery for n in deliveries if n in self._pairs)
+        return tuple(self.pairs.by_recorded[n].delivery for n in deliveries if n in self.pairs.by_recorded)
 
     def _play_owned(self, line: Line) -> Verdict:
         """What belongs to a delivery: its own ticks, and the ends of what it waited for."""
         tick, kind, number = line.tick, line.owner[0], line.owner[1]
         if kind == "hold" and not number:
             return self._feed(line, tick)
-        pair = self._pairs.get(number)
+        pair = self.pairs.by_recorded.get(number)
         if pair is None or pair.is_asking:
             return self._set_aside(line, pair)
         if kind == "step":
@@ -525,7 +459,7 @@ class Playback:
         return self._feed(line, replace(child, child=wait.ref))
 
     def _set_aside(self, line: Line, pair: Pair | None) -> Verdict:
-        self._later.setdefault(("step", line.owner[1]), []).append(line)
+        self.pairs.set_aside("step", line)
         if pair is None and line.owner[0] == "step" and not self._is_asking():
             self._diverge(self._why_missing(line.tick), line, None, 0)
         return "passed"
@@ -581,9 +515,9 @@ class Playback:
 
     def _play_request(self, line: Line) -> Verdict:
         """How a question ended."""
-        number = self._requests.get(line.owner[1])
+        number = self.pairs.requests.get(line.owner[1])
         if number is None:
-            self._later.setdefault(("request", line.owner[1]), []).append(line)
+            self.pairs.set_aside("request", line)
             return "passed"
         tick: Any = line.tick
         questions, state = self.runner.questions, self.runner.state
@@ -593,7 +527,7 @@ class Playback:
         with questions.door:
             if number not in state.requests or number in questions.accepted:  # somebody was faster
                 return "passed"
-            asker = self._here.get(state.requests[number].delivery)
+            asker = self.pairs.here.get(state.requests[number].delivery)
             if isinstance(tick, t.RequestDisposed) and tick.superseded and asker is not None and asker.is_live:
                 return "passed"  # live code says so itself
             made = replace(tick, request=number)
@@ -611,7 +545,7 @@ class Playback:
         for worker in self.runner.workers.values():
             if not isinstance(worker, Played) and worker.delivery.id in state.steps[worker.delivery.step].active:
                 return True
-        return any(_works(child) for child in (self.runner.children or {}).values())
+        return any(works(child) for child in (self.runner.children or {}).values())
 
     def _let_off_go(self) -> bool:
         """Let in what live code brought that goes its own way, since it did something else, or since all does. What
@@ -629,7 +563,7 @@ class Playback:
             del self._holding[pair.delivery]
 
     def _be_patient(self) -> None:
-        stuck = self._cursor, len(self._queue)
+        stuck = self._cursor, len(self.pairs.queue)
         if self._stuck != stuck:
             self._stuck = stuck
             self.runner.host.later(PATIENCE_S, self._lose_patience, stuck)
@@ -640,8 +574,8 @@ class Playback:
         if self._stuck != stuck or self.is_over or self.runner.ended or self.runner.suspended:
             return
         self._stuck = None
-        line = self._queue[0] if self._queue else self.recording.lines[self._cursor]
-        pair = self._pairs.get(line.owner[1]) if line.owner[0] == "step" else None
+        line = self.pairs.queue[0] if self.pairs.queue else self.recording.lines[self._cursor]
+        pair = self.pairs.by_recorded.get(line.owner[1]) if line.owner[0] == "step" else None
         d = find_delivery(self.runner.state, pair.delivery) if pair is not None else None
         if pair is not None and d is not None and d.worker < 0 and not d.due and not pair.held:
             pair.is_off = True
@@ -680,9 +614,8 @@ class Playback:
                 self.is_waiting = True
                 self.runner.tell()
             return
-        missing = [line for (kind, _), lines in self._later.items() if kind == "step" for line in lines]
-        if missing:
-            first = min(missing, key=lambda line: line.seq)
+        first = self.pairs.first_missing()
+        if first is not None:
             self._diverge(self._why_missing(first.tick), first, None, 0)
         elif is_ended(self.recording.state):
             self._diverge("the recorded run ended here", self.recording.lines[-1], None, 0)
@@ -693,12 +626,12 @@ class Playback:
     def _sleeps(self) -> Iterator[tuple[Runner, Timer]]:
         """What only time moves, here and in children that run: of what is played back only once it went another way."""
         for timer in self.runner.state.timers.values():
-            pair = self._here.get(timer.ref) if timer.kind in ("sleep", "retry") else None
+            pair = self.pairs.here.get(timer.ref) if timer.kind in ("sleep", "retry") else None
             is_recorded = pair is not None and not pair.is_live and not pair.is_off
-            if timer.kind in _MOVING and (not is_recorded or self.report.divergence is not None):
+            if timer.kind in MOVING and (not is_recorded or self.report.divergence is not None):
                 yield self.runner, timer
         for child in (self.runner.children or {}).values():
-            yield from _sleeps_of(child)
+            yield from sleeps_of(child)
 
     def _unfinished(self) -> list[Played]:
         """Starts whose end is not recorded."""
@@ -719,7 +652,7 @@ class Playback:
         """Run what the recording has no end of; whether there was something."""
         played, children = self._unfinished(), self._unbegun()
         for worker in played:
-            pair = self._here.get(worker.delivery.id)
+            pair = self.pairs.here.get(worker.delivery.id)
             if pair is not None:
                 pair.is_off = True
             worker.go_live()
@@ -756,42 +689,3 @@ def _is_same(one: AnyTick, other: AnyTick) -> bool:
     return type(one) is type(other) and all(
         getattr(one, name) is getattr(other, name) for name in type(one).__struct_fields__ if name not in _STAMPS
     )
-
-
-def _works(runner: Runner) -> bool:
-    """Whether a child that runs goes on by itself just now."""
-    if runner.ended or runner.suspended:
-        return False
-    if runner.inbox or runner.control or not runner.state.seq or runner.state.busy:
-        return True
-    return any(map(_works, (runner.children or {}).values()))
-
-
-def _sleeps_of(runner: Runner) -> Iterator[tuple[Runner, Timer]]:
-    if not runner.ended and not runner.suspended:
-        for timer in runner.state.timers.values():
-            if timer.kind in _MOVING:
-                yield runner, timer
-        for child in (runner.children or {}).values():
-            yield from _sleeps_of(child)
-
-
-def report_of(recording: Recording, runner: Runner, live: Collection[str]) -> Replayed:
-    """What is known before anything is played back."""
-    was: dict[str, Hashable] = {}
-    for delivery in recording.deliveries.values():
-        for start in delivery.starts:
-            was[delivery.step] = start.source
-    for step in recording.state.spec.steps:
-        was.setdefault(step.name, step.source)
-    now = {step.name: step.source for step in runner.definition.spec.steps}
-    return Replayed(
-        recording.run_id,
-        len(recording.ticks),
-        changed=tuple(name for name, source in now.items() if name in was and was[name] != source),
-        added=tuple(name for name in now if name not in was),
-        removed=tuple(name for name in was if name not in now),
-    )
-
-
-__all__ = ["Pair", "Playback", "report_of"]

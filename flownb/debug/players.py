@@ -19,7 +19,8 @@ from flownb.runtime.results import out_of
 from flownb.runtime.worker import Worker
 
 if TYPE_CHECKING:
-    from flownb.debug.playback import Pair, Playback
+    from flownb.debug.pairs import Pair
+    from flownb.debug.playback import Playback
     from flownb.debug.replay import Replayer
 
 #: The question that is the replay's own.
