@@ -7,12 +7,14 @@ equal, by the tick that brought them, else in their order. A number of one journ
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Iterable, Iterator, Mapping
 
 from msgspec import Struct, field
 
 from flownb.core import commands as c
 from flownb.core.state import Delivery, RunState
 from flownb.core.ticks import AnyTick
+from flownb.core.values import Out
 from flownb.debug.recording import Line, Recorded, Recording, event_key, question_key
 
 
@@ -99,6 +101,14 @@ class Pairs:
             ids.remove(found)
             self.requests[found], self.asked[command.request.id] = command.request.id, found
             self.has_begun("request", found)
+
+    def numbers(self, deliveries: Iterable[int]) -> Iterator[int]:
+        """Recorded numbers of deliveries as those here, of those that have begun here."""
+        return (self.by_recorded[n].delivery for n in deliveries if n in self.by_recorded)
+
+    def translated(self, outs: Mapping[int, Out]) -> dict[int, Out]:
+        """Events by the recorded numbers of their deliveries, by those here."""
+        return {self.by_recorded[n].delivery: out for n, out in outs.items() if n in self.by_recorded}
 
     def set_aside(self, kind: str, line: Line) -> None:
         """Keep a recorded tick until what it belongs to has begun here."""

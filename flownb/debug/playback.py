@@ -21,20 +21,18 @@ code may come to it by another way, and then finds them.
 
 from __future__ import annotations
 
-import builtins
-from collections import deque
 from collections.abc import Collection, Iterator
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Literal
 
 from msgspec.structs import replace
 
-from flownb import errors
 from flownb.core import commands as c
 from flownb.core import ticks as t
 from flownb.core.outstanding import is_quiet
-from flownb.core.state import Child, Delivery, Outcome, Request, RunState, Timer, is_ended
+from flownb.core.state import Child, Request, RunState, Timer, is_ended
 from flownb.core.ticks import AnyTick
+from flownb.debug.cast import Cast
 from flownb.debug.divergence import Divergence, report_of
 from flownb.debug.pairs import Pair, Pairs
 from flownb.debug.players import RUN_AGAIN, Asking, PlaybackClock, Played
@@ -47,13 +45,10 @@ from flownb.debug.recording import (
 )
 from flownb.debug.resting import MOVING, sleeps_of, works
 from flownb.debug.sameness import DRIVING, differences, is_alike
-from flownb.definition import Step
-from flownb.events import key_of
 from flownb.runtime.acting import ACTIONS
 from flownb.runtime.gatekeeper import Seen
 from flownb.runtime.questions import accepted_of
 from flownb.runtime.runner import Runner
-from flownb.runtime.worker import Worker
 
 if TYPE_CHECKING:
     from flownb.debug.replay import Replayer
@@ -96,116 +91,19 @@ class Playback:
         self.is_over = False
         #: Nothing goes on before somebody answers what is not recorded.
         self.is_waiting = False
-        self._live = frozenset(live)
         self._errors = live_errors
-        self._errors_of_children = children
         self._cursor = 1
         self._fed: list[tuple[AnyTick, Line]] = []
         #: Recorded ticks that live code has brought.
-        self._done: set[int] = set()
+        self.done: set[int] = set()
         self.pairs = Pairs(recording)
-        self._decisions: dict[int, str] = {}
+        self.cast = Cast(self, live, children)
         #: Pairs whose live code brought something that waits for its turn, those that began to wait first.
         self._holding: dict[int, Pair] = {}
         #: The gate goes its own way: a person works it, or the replay is no longer like the recording.
         self._is_free = False
         self._has_rest = False
         self._stuck: tuple[int, int] | None = None
-
-    # -- workers
-
-    def new_worker(self, d: Delivery, step: Step) -> Worker:
-        """What stands for a start: its recorded ticks, or its code."""
-        if self.is_over:
-            return self.code_for(d, step)
-        pair = self.pairs.here.get(d.id) or self.pairs.match(self.runner.state, d)
-        if pair is None:
-            return self.code_for(d, step, "its event was not recorded")
-        starts, n = pair.recorded.starts, pair.begun
-        pair.begun += 1
-        if n >= len(starts):
-            pair.is_off = pair.is_off or not pair.is_live
-            return self.code_for(d, step, "this start of it was not recorded", pair)
-        start = starts[n]
-        pair.starts[start.number] = d.start
-        is_lost = not start.is_over and n + 1 < len(starts)
-        is_changed = start.source != step.source
-        if (is_changed or step.name in self._live) and not is_lost:
-            return self.code_for(d, step, "its source changed" if is_changed else "it is to run live", pair)
-        pair.is_live = False
-        return self.played(d, step)
-
-    def played(self, d: Delivery, step: Step) -> Worker:
-        """Its recorded ticks."""
-        self.report.played[step.name] += 1
-        return Played(self.runner, d, step, self)
-
-    def code_for(
-        self, d: Delivery, step: Step, why: str = "the recording has no end of it", pair: Pair | None = None
-    ) -> Worker:
-        """Its code; of a step that must not simply run twice the question whether it shall."""
-        decision = self._decisions.get(d.id)
-        if step.options.idempotent or decision == "run":
-            return self.live(d, step, pair)
-        if decision == "recorded" and pair is not None and not pair.is_off:
-            return self.played(d, step)
-        if pair is not None:
-            pair.is_asking = True
-        self._free()
-        return Asking(self.runner, d, step, self, pair, why)
-
-    def live(self, d: Delivery, step: Step, pair: Pair | None) -> Worker:
-        """Its code."""
-        self.report.live[step.name] += 1
-        worker = Worker(self.runner, d, step)
-        if pair is not None:
-            worker.key = pair.recorded.key
-            self._expect(pair, d)
-        return worker
-
-    def _expect(self, pair: Pair, d: Delivery) -> None:
-        if pair.is_live or pair.is_off:
-            return
-        pair.is_live = True
-        pair.marks = {}
-        first = next((old for old, new in pair.starts.items() if new == d.start), 0)
-        void, done = self.recording.void, self._done
-        brings = (seq for seq, start in pair.recorded.seqs if start >= first)
-        pair.expected = deque(seq for seq in brings if seq not in void and seq not in done)
-
-    def decided(self, d: Delivery, pair: Pair | None, decision: str, mark: int) -> None:
-        """Somebody said what becomes of a delivery."""
-        self._decisions[d.id] = decision
-        if pair is not None:
-            pair.is_asking, pair.decision = False, decision
-            if decision == "recorded":
-                pair.asked = mark
-            elif decision == "skip":
-                self._expect(pair, d)
-            self.pairs.has_begun("step", pair.recorded.id)
-
-    def begins_child(self, child: Child) -> bool:
-        """Whether a child runs: not if its end is recorded, or its step's code does not run."""
-        pair = self.pairs.here.get(child.delivery)
-        if self.is_over or pair is None or (self.runner.children or {}).get(child.id) is not None:
-            return True
-        if not pair.is_live:
-            return False
-        mark = pair.recorded_mark(child.mark)
-        return not mark or (pair.recorded.id, mark) not in self.recording.ended_children
-
-    def child_error(self, outcome: Outcome) -> BaseException | None:
-        """What live code gets of a child whose failure is recorded: its exception, or one of the same built-in type."""
-        failure = outcome.failure
-        if failure is None:
-            return None
-        for error in self._errors_of_children:
-            if key_of(type(error)) == failure.type and str(error) == failure.message:
-                return error
-        module, _, name = failure.type.partition(":")
-        known = {"builtins": builtins, "flownb.errors": errors}.get(module)
-        kind = getattr(known, name, None)
-        return kind(failure.message) if isinstance(kind, type) and issubclass(kind, Exception) else None
 
     def is_answered(self, request: Request) -> bool:
         """Whether how a question ended is recorded, so that nobody has to be asked."""
@@ -268,7 +166,7 @@ class Playback:
         if is_void(tick, before, state):
             return
         pair = self.pairs.here.get(tick.delivery)
-        while pair is not None and pair.expected and pair.expected[0] in self._done:
+        while pair is not None and pair.expected and pair.expected[0] in self.done:
             pair.expected.popleft()
         if pair is None or pair.is_off or not pair.expected:
             what = "its event was not recorded" if pair is None else "this was not recorded of it"
@@ -278,7 +176,7 @@ class Playback:
             return
         line = self._expected(pair, tick)
         pair.expected.remove(line.seq)
-        self._done.add(line.seq)
+        self.done.add(line.seq)
         said = differences(line.tick, tick)
         if said:
             pair.is_off = True
@@ -306,9 +204,9 @@ class Playback:
                 seq if tick is not None else 0,
                 self.report.changed,
             )
-        self._free()
+        self.free()
 
-    def _free(self) -> None:
+    def free(self) -> None:
         """From here on the gate is the replay's own: what was paused in the recording goes on."""
         if not self._is_free:
             self._is_free = True
@@ -378,7 +276,7 @@ class Playback:
 
     def _play(self, line: Line) -> Verdict:
         tick, kind = line.tick, line.owner[0]
-        if line.seq in self._done:
+        if line.seq in self.done:
             return "passed"
         if isinstance(tick, DRIVING):
             return self._play_driving(line)
@@ -409,30 +307,19 @@ class Playback:
         if self._is_at_work():
             return "wait"
         if isinstance(tick, t.RunOpened):
-            unknown = {
-                self.pairs.by_recorded[n].delivery: out
-                for n, out in tick.unknown.items()
-                if n in self.pairs.by_recorded
-            }
-            return self._feed(line, replace(tick, unknown=unknown, settled=self._mapped(tick.settled)))
+            unknown = self.pairs.translated(tick.unknown)
+            return self._feed(line, replace(tick, unknown=unknown, settled=tuple(self.pairs.numbers(tick.settled))))
         if isinstance(tick, t.RunForked):
-            events = {
-                self.pairs.by_recorded[n].delivery: out for n, out in tick.events.items() if n in self.pairs.by_recorded
-            }
-            return self._feed(
-                line, replace(tick, run_id=self.runner.run_id, events=events, settled=self._mapped(tick.settled))
-            )
+            events, settled = self.pairs.translated(tick.events), tuple(self.pairs.numbers(tick.settled))
+            return self._feed(line, replace(tick, run_id=self.runner.run_id, events=events, settled=settled))
         # Suspended, and opened again: both in one turn, for nobody would drive what is suspended.
         after = self.recording.lines[line.seq] if line.seq < len(self.recording.lines) else None
         if after is None or not isinstance(after.tick, (t.RunOpened, t.RunForked)):
             return "passed"
         self._feed(line, tick)
         self._play_driving(after)
-        self._done.add(after.seq)
+        self.done.add(after.seq)
         return "fed"
-
-    def _mapped(self, deliveries: tuple[int, ...]) -> tuple[int, ...]:
-        return tuple(self.pairs.by_recorded[n].delivery for n in deliveries if n in self.pairs.by_recorded)
 
     def _play_owned(self, line: Line) -> Verdict:
         """What belongs to a delivery: its own ticks, and the ends of what it waited for."""

@@ -68,7 +68,7 @@ class Played(Worker):
         """Run its code after all, from its top, with the ledger of what it did before."""
         now = find_delivery(self.runner.state, self.delivery.id)
         if now is not None:
-            self.replace(self.playback.code_for(now, self.step))
+            self.replace(self.playback.cast.code_for(now, self.step))
 
     def replace(self, worker: Worker) -> None:
         """Another worker stands in its place."""
@@ -117,10 +117,10 @@ class Asking(Played):
         if d is None:
             return
         playback, runner = self.playback, self.runner
-        playback.decided(d, self.pair, decision, self.mark)
+        playback.cast.decided(d, self.pair, decision, self.mark)
         if decision == "run":
-            self.replace(playback.live(d, self.step, self.pair))
+            self.replace(playback.cast.live(d, self.step, self.pair))
         elif decision == "recorded" and self.pair is not None and not playback.is_over:
-            self.replace(playback.played(d, self.step))
+            self.replace(playback.cast.played(d, self.step))
         else:
             playback.let_in(StepFinished(runner.clock.now(), self.step.name, d.id, d.start))

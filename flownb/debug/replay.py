@@ -57,10 +57,10 @@ class Replayer(Runner):
         super()._act_on(entry, starts)
 
     def new_worker(self, delivery: Delivery, step: Step) -> Worker:
-        return self.playback.new_worker(delivery, step)
+        return self.playback.cast.new_worker(delivery, step)
 
     def begin_child(self, child: Child) -> None:
-        if not self.playback.begins_child(child):
+        if not self.playback.cast.begins_child(child):
             return
         super().begin_child(child)
         runner = (self.children or {}).get(child.id)
@@ -68,7 +68,7 @@ class Replayer(Runner):
             runner.watch = self._watching(runner.watch)
 
     def child_error(self, delivery: int, outcome: Outcome) -> BaseException | None:
-        return self.playback.child_error(outcome)
+        return self.playback.cast.child_error(outcome)
 
     def _watching(self, watch: Callable[[Runner], None]) -> Callable[[Runner], None]:
         """What a child that runs does may be what the playback waits for: it goes on after each turn of it."""
