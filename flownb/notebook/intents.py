@@ -20,6 +20,7 @@ from flownb.notebook.retrying import draft_of_failure
 from flownb.requests import Request
 
 if TYPE_CHECKING:
+    from flownb.debug.breakpoints import Breakpoints
     from flownb.notebook.panel import RunPanel
     from flownb.run import Run
     from flownb.runtime.pending import Pending
@@ -252,6 +253,12 @@ def _close(panel: RunPanel, message: Message) -> bool:
 # -- breakpoints
 
 
+def _breakpoints(panel: RunPanel) -> Breakpoints:
+    if panel.run.workflow is None:
+        raise WorkflowError("Breakpoints live on the workflow, which this process has not defined: run its cell first.")
+    return panel.run.debug.breakpoints
+
+
 def _break(panel: RunPanel, message: Message) -> bool:
     """A click on a step, an edge or a tick's row."""
     screen = panel.screen
@@ -264,7 +271,7 @@ def _break(panel: RunPanel, message: Message) -> bool:
         seq = int(message["seq"])
         tick = _tick(panel, seq)
         spot = stops.spot_of_tick(tick, screen.runner.history.at(seq - 1) if seq > 1 else None)
-    made = stops.toggle(panel.run.debug.breakpoints, spot, bool(message.get("on")))
+    made = stops.toggle(_breakpoints(panel), spot, bool(message.get("on")))
     if made is not None and seq:
         screen.set_at[made.number] = seq
     screen.changed()
@@ -276,14 +283,14 @@ def _break_at(panel: RunPanel, message: Message) -> bool:
     names = ("step", "event", "state", "when", "error", "at", "hit")
     given = {name: message[name] for name in names if message.get(name) not in (None, "", False)}
     with in_names_of(kernel.user_names()):
-        panel.run.debug.breakpoints.add(**given)
+        _breakpoints(panel).add(**given)
     panel.screen.changed()
     return True
 
 
 def _breakpoint(panel: RunPanel, message: Message) -> bool:
     """Enable, disable or remove one of the list."""
-    point = stops.numbered(panel.run.debug.breakpoints, int(message["n"]))
+    point = stops.numbered(_breakpoints(panel), int(message["n"]))
     acts = {"enable": point.enable, "disable": point.disable, "remove": point.remove}
     act = acts.get(str(message.get("to")))
     if act is None:

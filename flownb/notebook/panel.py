@@ -19,7 +19,7 @@ from flownb.run import Run
 
 #: Rows of one `ticks` message.
 CHUNK = 2_500
-_SECONDS_BETWEEN_CHUNKS = 0.06
+_SECONDS_BETWEEN_CHUNKS = 0.03
 _SECONDS_BETWEEN_NOTES = 1.0
 #: Of the live state: what changes without news. The page lets the clock run on by itself.
 _MOVING = frozenset(("at", "elapsed", "now"))
@@ -47,6 +47,8 @@ class RunPanel(ipywidgets.VBox):  # type: ignore[misc]
         self.screen = screen
         self.run: Run[Any] = screen.run
         self._sent = 0
+        #: Where the next chunk begins, while chunks are on their way one after the other.
+        self._next: int | None = None
         self._forms: dict[int, AnswerForm] = {}
         self._later: set[int] = set()
         self._wanted: set[int] = set()
@@ -87,11 +89,11 @@ class RunPanel(ipywidgets.VBox):  # type: ignore[misc]
         if self.closed:
             return 0
         sent = self._tend_forms() + self._send_live()
-        rows_now = self.screen.projection.rows
-        if self._sent < len(rows_now):
+        total = len(self.screen.projection.rows)
+        if self._sent < total and self._next is None:
             self._send_ticks(self._sent)
             sent += 1
-        if self._sent < len(rows_now):
+        if self._sent < total:
             self.screen.publisher.mark(self)
         return sent
 
@@ -126,11 +128,20 @@ class RunPanel(ipywidgets.VBox):  # type: ignore[misc]
         return stop
 
     def send_from(self, start: int) -> None:
-        """Everything from a tick on, to a view that has just come, a chunk at a time."""
-        if self.closed or start >= len(self.screen.projection.rows):
+        """Everything from a tick on, to a view that has just come or lacks some, a chunk at a time. What is on its way
+        already is not sent twice."""
+        if self._next is not None:
+            self._next = min(self._next, start)
             return
-        stop = self._send_ticks(start)
-        self.screen.runner.host.later(_SECONDS_BETWEEN_CHUNKS, self.send_from, stop)
+        self._next = start
+        self._send_next()
+
+    def _send_next(self) -> None:
+        if self.closed or self._next is None or self._next >= len(self.screen.projection.rows):
+            self._next = None
+            return
+        self._next = self._send_ticks(self._next)
+        self.screen.runner.host.later(_SECONDS_BETWEEN_CHUNKS, self._send_next)
 
     def send_live_again(self) -> None:
         """The live state, even if it says nothing new."""

@@ -18,7 +18,10 @@ Spot = dict[str, Any]
 
 
 def lines(breakpoints: Iterable[Breakpoint], at_ticks: dict[int, int]) -> list[dict[str, Any]]:
-    """`[{"n", "what", "on", "half", "hits", "failed", "step", "event", "seq"}, ...]`, oldest first.
+    """`[{"n", "what", "on", "half", "hits", "failed", "step", "narrow", "event", "seq"}, ...]`, oldest first.
+
+    `half`: it has a condition. `step`, `event`: of the node and the edges at which it is shown, "" for none. `narrow`:
+    it does not mean every event of its step.
 
     Args:
         breakpoints: Those of the workflow, set in code too.
@@ -29,24 +32,25 @@ def lines(breakpoints: Iterable[Breakpoint], at_ticks: dict[int, int]) -> list[d
             "n": point.number,
             "what": point.what,
             "on": point.enabled,
-            "half": _is_conditional(point),
+            "half": _has_condition(point),
             "hits": point.hits,
             "failed": point.failed,
-            # Of a node only those that mean every start of it, of an edge only those that mean every such event.
-            "step": point.step if _is_at_step(point) else "",
-            "event": point.event if point.step is None and not point.error and point.state is None else "",
+            "step": point.step if _is_plain(point) and point.step is not None else "",
+            "narrow": point.step is not None and point.event is not None,
+            "event": point.event if _is_plain(point) and point.step is None and point.event is not None else "",
             "seq": at_ticks.get(point.number, 0),
         }
         for point in breakpoints
     ]
 
 
-def _is_conditional(point: Breakpoint) -> bool:
-    return point.when is not None or point.hit > 1 or (point.step is not None and point.event is not None)
+def _has_condition(point: Breakpoint) -> bool:
+    return point.when is not None or point.hit > 1
 
 
-def _is_at_step(point: Breakpoint) -> bool:
-    return point.step is not None and point.at != "after" and not point.error and point.state is None
+def _is_plain(point: Breakpoint) -> bool:
+    """It means a step or an event, no error and no place in the state."""
+    return not point.error and point.state is None
 
 
 def spot_of_node(graph: Graph, node: int) -> Spot:
@@ -100,7 +104,7 @@ def toggle(breakpoints: Breakpoints, spot: Spot, is_on: bool) -> Breakpoint | No
             point.enable()
         return there[0] if there else breakpoints.add(**spot)
     for point in there:
-        if point.when is not None or point.hit > 1:
+        if _has_condition(point):
             point.disable()
         else:
             point.remove()
@@ -108,13 +112,15 @@ def toggle(breakpoints: Breakpoints, spot: Spot, is_on: bool) -> Breakpoint | No
 
 
 def _is_there(point: Breakpoint, spot: Spot) -> bool:
+    """Whether it stands at a spot; at a node stands whatever means its step."""
+    if set(spot) == {"step"}:
+        return _is_plain(point) and point.step == spot["step"]
     event = spot.get("event")
     if event is not None and point.event is not None and short(event) == point.event:  # set in code, by its short name
         event = point.event
     named = (point.step, point.event, point.error, point.state)
     wanted = (spot.get("step"), event, spot.get("error", False), spot.get("state"))
-    places = ("after",) if spot.get("at") == "after" else ("before", "start")
-    return named == wanted and point.at in places
+    return named == wanted and (point.at == "after") == (spot.get("at") == "after")
 
 
 def numbered(breakpoints: Breakpoints, number: int) -> Breakpoint:

@@ -85,7 +85,7 @@ def live_svg(graph: Graph, layout: Layout) -> str:
             label = xml(shorten(edge.label, EDGE_CHARS))
             out.append(f'<text x="{num(x)}" y="{num(route.label[1] + 3.5)}">{label}<tspan class="n"></tspan></text>')
         stop = (route.label[0] - edge_label_width(edge) / 2, route.label[1]) if route.label else route.foot
-        out.append(_stop(*stop, 3.5) + "</g>")
+        out.append(_stop(*stop, 3.5, "stop before such an event comes") + "</g>")
     out += [_live_node(i, node, box) for i, (node, box) in enumerate(zip(graph.nodes, layout.nodes, strict=True))]
     return "".join([*out, "</svg>"])
 
@@ -123,15 +123,15 @@ def _live_node(index: int, node: Node, box: Box) -> str:
         )
     if node.shape not in ("start", "stop"):
         left = front.x - front.w / 2 + (12 if node.shape == "person" else 0)
-        out.append(_stop(left, front.y - front.h / 2, 4.5))
+        out.append(_stop(left, front.y - front.h / 2, 4.5, "stop before it starts (t)"))
     return "".join([*out, "</g>"])
 
 
-def _stop(x: float, y: float, r: float) -> str:
+def _stop(x: float, y: float, r: float, words: str) -> str:
     """The place of a breakpoint; its right half is filled if it has a condition."""
     half = f"M0-{num(r)}A{num(r)} {num(r)} 0 0 1 0 {num(r)}Z"
     return (
-        f'<g class="fl-bp" transform="translate({num(x)} {num(y)})"><circle class="hit" r="10"/>'
+        f'<g class="fl-bp" transform="translate({num(x)} {num(y)})"><title>{words}</title><circle class="hit" r="10"/>'
         f'<circle class="dot" r="{num(r)}"/><path class="half" d="{half}"/></g>'
     )
 

@@ -53,6 +53,8 @@ class Projection:
         self._along: dict[tuple[int, str], list[int]] = {}
         for i, edge in enumerate(self.graph.edges):
             self._along.setdefault((edge.source, edge.key), []).append(i)
+        #: What steps sent and to whom, as far as its edges are drawn.
+        self._drawn: set[tuple[str, str, str | None]] = set()
         self._gatherers = [i for i, step in enumerate(spec.steps) if step.gathers]
         #: Per step: its open questions, and its deliveries that are tried again later.
         asked = list(self._asked.values())
@@ -64,6 +66,10 @@ class Projection:
         step = spec.index.get(tick.step, -1)
         target = tick.target if isinstance(tick, t.EventsSent) else None
         for out in tick.outs if step >= 0 else ():
+            sent = tick.step, out.key, target
+            if sent in self._drawn:
+                continue
+            self._drawn.add(sent)
             along = self._along.get((step + 1, out.key), [])
             known = {self.graph.edges[i].target for i in along}
             more = [edge for edge in undeclared(spec, step, out, target) if edge.target not in known]

@@ -6,7 +6,9 @@ from collections.abc import Generator, Iterator, Sequence
 from pathlib import Path
 
 import pytest
+from debugged import begin
 from lab_harness import Browser, Lab, LabServer, Opener, make_notebook
+from panel_page import Panel
 
 SHOTS = Path(os.environ.get("FLOWNB_SHOTS", Path(__file__).resolve().parents[2] / ".shots"))
 
@@ -65,6 +67,12 @@ def notebook(page: Lab, request: pytest.FixtureRequest) -> Iterator[Opener]:
 def lab_notebook(lab: Lab, request: pytest.FixtureRequest) -> Iterator[Opener]:
     """The same in JupyterLab alone."""
     yield from _opener(lab, request)
+
+
+@pytest.fixture
+def debugged(lab_notebook: Opener) -> tuple[Lab, Panel]:
+    """A run that stands before its first work tick, and its panel."""
+    return begin(lab_notebook, "run = flow.debug()")
 
 
 def _opener(page: Lab, request: pytest.FixtureRequest) -> Iterator[Opener]:

@@ -61,14 +61,25 @@ test("steps and event types are offered once each, start and stop are none", () 
 });
 
 test("breakpoints stand at their step, at every edge of their event and at the tick they were set at", () => {
-  const stop = { n: 1, what: "", on: true, half: false, hits: 0, failed: "", step: "", event: "", seq: 0 };
+  const stop = {
+    n: 1,
+    what: "",
+    on: true,
+    half: false,
+    hits: 0,
+    failed: "",
+    step: "",
+    narrow: false,
+    event: "",
+    seq: 0,
+  };
   const found = placed(
     [
       { ...stop, step: "stop" },
       { ...stop, n: 2, step: "score", half: true },
       { ...stop, n: 3, step: "score", on: false },
       { ...stop, n: 4, event: "Scored", on: false },
-      { ...stop, n: 5, seq: 7 },
+      { ...stop, n: 5, seq: 7, step: "score", narrow: true },
     ],
     graph,
   );

@@ -256,6 +256,7 @@ def test_a_click_on_a_step_sets_and_removes_a_breakpoint_and_code_is_seen_too():
                 "hits": 0,
                 "failed": "",
                 "step": "work",
+                "narrow": False,
                 "event": "",
                 "seq": 0,
             }

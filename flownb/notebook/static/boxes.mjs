@@ -87,7 +87,12 @@ function retryBox(hooks, close) {
     const of = JSON.stringify(hooks.look().live.retry ?? null);
     if (edit?.of === of && edit.one.isDirty()) return edit.one.area.focus({ preventScroll: true });
     edit?.one.el.remove();
-    const one = editor({ save: "Retry", tip: "begin the new run", onSave: (text) => save(one, step, text), onCancel: close });
+    const one = editor({
+      save: "Retry",
+      tip: "begin the new run",
+      onSave: (text) => save(one, step, text),
+      onCancel: close,
+    });
     edit = { of, one };
     el.append(one.el);
     one.wait();

@@ -99,7 +99,10 @@ export function controls(hooks) {
       const on = all.filter((/** @type {any} */ s) => s.on).length;
       setText(number, all.length ? String(all.length) : "");
       stops.classList.toggle("has", on > 0);
-      stops.classList.toggle("ill", all.some((/** @type {any} */ s) => s.failed));
+      stops.classList.toggle(
+        "ill",
+        all.some((/** @type {any} */ s) => s.failed),
+      );
       stops.title = all.length ? `breakpoints: ${all.length}, ${on} enabled` : "breakpoints: none";
       stops.setAttribute("aria-label", stops.title);
     },

@@ -11,8 +11,17 @@ import { dim } from "./eventpane.mjs";
  */
 export function diffPane(hooks) {
   const after = make("span", { class: "fl-dim" });
-  const other = make("input", { type: "number", min: 0, step: 1, class: "fl-against mono", "aria-label": "compared with tick" });
-  const reset = button("close", "compare with the tick before", () => hooks.against(null), { quiet: true, cls: "bare" });
+  const other = make("input", {
+    type: "number",
+    min: 0,
+    step: 1,
+    class: "fl-against mono",
+    "aria-label": "compared with tick",
+  });
+  const reset = button("close", "compare with the tick before", () => hooks.against(null), {
+    quiet: true,
+    cls: "bare",
+  });
   const bar = make("p", { class: "fl-diffbar" }, after, other, reset);
   const rows = make("div", {});
   const el = make("div", {}, bar, rows);

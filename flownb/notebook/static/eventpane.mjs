@@ -24,7 +24,10 @@ export function eventPane(hooks) {
   let seq = 0;
 
   function open() {
-    const mine = { seq, one: editor({ save: "Fork", tip: "begin the fork", onSave: save, onCancel: () => close(true) }) };
+    const mine = {
+      seq,
+      one: editor({ save: "Fork", tip: "begin the fork", onSave: save, onCancel: () => close(true) }),
+    };
     edit = mine;
     other.hidden = true;
     el.append(mine.one.el);

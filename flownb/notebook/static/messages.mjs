@@ -62,7 +62,8 @@ export class Outbox {
   waiting(now) {
     const late = [...this.open.values()].filter((intent) => now - intent.at >= PATIENCE_MS);
     if (!late.length) return "";
-    const words = late.length === 1 ? `“${WAITING_WORDS[late[0].kind] ?? late[0].kind}” waits` : `${late.length} wishes wait`;
+    const words =
+      late.length === 1 ? `“${WAITING_WORDS[late[0].kind] ?? late[0].kind}” waits` : `${late.length} wishes wait`;
     return `${words} for the kernel…`;
   }
 }

@@ -53,7 +53,9 @@ const isSave = (ev) => (ev.ctrlKey || ev.metaKey) && !ev.altKey && !ev.shiftKey 
 /** Gives the notebook a key that the focused control would keep to itself. @param {Element} at @param {any} ev */
 function passOn(at, ev) {
   const { key, code, keyCode, ctrlKey, metaKey } = ev;
-  at.dispatchEvent(new KeyboardEvent("keydown", { key, code, keyCode, ctrlKey, metaKey, bubbles: true, cancelable: true }));
+  at.dispatchEvent(
+    new KeyboardEvent("keydown", { key, code, keyCode, ctrlKey, metaKey, bubbles: true, cancelable: true }),
+  );
 }
 
 /**

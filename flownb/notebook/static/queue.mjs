@@ -24,14 +24,14 @@ export const dueIn = (seconds) => (seconds <= 0 ? "due" : `in ${took(Math.max(1,
  */
 export function queuePane(hooks) {
   const hint = make("p", { class: "fl-dim fl-hint" });
-  const gate = make("h4", { class: "fl-sub" });
+  const gate = make("div", { class: "fl-sub" });
   const entries = make("ul", { class: "fl-inbox" });
   const more = make("p", { class: "fl-dim fl-hint" });
-  const clocks = make("h4", { class: "fl-sub", text: "Timers" });
+  const clocks = make("div", { class: "fl-sub", text: "Timers" });
   const timers = make("ul", { class: "fl-inbox fl-timers" });
-  const ready = make("h4", { class: "fl-sub", text: "Waiting for a worker" });
+  const ready = make("div", { class: "fl-sub", text: "Waiting for a worker" });
   const work = make("ul", { class: "fl-inbox fl-work" });
-  const rest = make("h4", { class: "fl-sub", text: "In the run" });
+  const rest = make("div", { class: "fl-sub", text: "In the run" });
   const list = make("ul", { class: "fl-queue" });
   const el = make("div", { class: "fl-queuepane" }, hint, gate, entries, more, ready, work, clocks, timers, rest, list);
   /** @type {Map<number, ReturnType<typeof entryRow>>} */
@@ -57,10 +57,19 @@ export function queuePane(hooks) {
     const buttons = {
       admit: button("cont", "Admit now", act("admit"), { cls: "small", tip: "admit it now, ahead of those before it" }),
       edit: button("wrote", "Edit", () => toggle(), { cls: "small", tip: "edit its event’s fields", quiet: true }),
-      drop: button("trash", "Drop", act("drop"), { cls: "small no", tip: "drop it: its event goes nowhere", quiet: true }),
+      drop: button("trash", "Drop", act("drop"), {
+        cls: "small no",
+        tip: "drop it: its event goes nowhere",
+        quiet: true,
+      }),
     };
     const acts = make("span", { class: "fl-entryacts" }, buttons.admit, buttons.edit, buttons.drop);
-    const words = make("span", { class: "fl-entrywords" }, make("span", { class: "fl-entrywhat" }, place, what, mark), does);
+    const words = make(
+      "span",
+      { class: "fl-entrywords" },
+      make("span", { class: "fl-entrywhat" }, place, what, mark),
+      does,
+    );
     const li = make("li", { [`data-${kind}`]: entry.id }, make("div", { class: "fl-entry" }, words, acts));
     /** @type {ReturnType<typeof editor> | null} */
     let edit = null;
@@ -81,7 +90,8 @@ export function queuePane(hooks) {
     function close() {
       edit?.el.remove();
       edit = null;
-      if ((kind === "entry" ? rows : workRows).has(entry.id) && !li.classList.contains("gone")) buttons.edit.focus({ preventScroll: true });
+      if ((kind === "entry" ? rows : workRows).has(entry.id) && !li.classList.contains("gone"))
+        buttons.edit.focus({ preventScroll: true });
       else li.remove();
     }
     function save(/** @type {string | null} */ text) {
@@ -120,10 +130,15 @@ export function queuePane(hooks) {
   /** @param {TimerLine} timer */
   function timerRow(timer) {
     const due = make("span", { class: "fl-dim mono" });
-    const fire = button("fire", "Fire now", () => {
-      fire.disabled = true;
-      hooks.act("fire", { timer: timer.id }, () => ((fire.disabled = false), false));
-    }, { cls: "small", tip: "let this happen now" });
+    const fire = button(
+      "fire",
+      "Fire now",
+      () => {
+        fire.disabled = true;
+        hooks.act("fire", { timer: timer.id }, () => ((fire.disabled = false), false));
+      },
+      { cls: "small", tip: "let this happen now" },
+    );
     const what = make("span", { class: "fl-entrywords", text: timer.what, title: timer.what });
     const li = make("li", { "data-timer": timer.id }, make("div", { class: "fl-entry" }, what, due, fire));
     return { li, due, fire, at: timer.due };
@@ -146,19 +161,45 @@ export function queuePane(hooks) {
       hint.hidden = !hint.textContent;
       gate.hidden = !inbox.length;
       setText(gate, `Before the gate: ${count(shown.waits)}`);
-      keyed(entries, rows, inbox, (entry) => entryRow(entry, "entry"), (row, entry, i) => row.draw(entry, i), (row) => row.leave());
+      keyed(
+        entries,
+        rows,
+        inbox,
+        (entry) => entryRow(entry, "entry"),
+        (row, entry, i) => row.draw(entry, i),
+        (row) => row.leave(),
+      );
       ready.hidden = !waiting.length;
-      keyed(work, workRows, waiting, (entry) => entryRow(entry, "work"), (row, entry, i) => row.draw(entry, i), (row) => row.leave());
+      keyed(
+        work,
+        workRows,
+        waiting,
+        (entry) => entryRow(entry, "work"),
+        (row, entry, i) => row.draw(entry, i),
+        (row) => row.leave(),
+      );
       const left = past ? 0 : shown.waits - inbox.length;
       more.hidden = !(inbox.length && left > 0);
       setText(more, `and ${count(left)} more`);
       clocks.hidden = !clock.length;
-      keyed(timers, clockRows, clock, timerRow, (row) => setText(row.due, dueIn(row.at - now())), (row) => row.li.remove());
+      keyed(
+        timers,
+        clockRows,
+        clock,
+        timerRow,
+        (row) => setText(row.due, dueIn(row.at - now())),
+        (row) => row.li.remove(),
+      );
       const lines = (queue ?? []).filter(
         ([what]) => !(clock.length && what === "timer") && !(waiting.length && what === "queued"),
       );
       /** @type {[string, string][]} */
-      const all = [...(past ? [] : shown.held.map(([step, what]) => /** @type {[string, string]} */ (["held", `${step}: ${what}`]))), ...lines];
+      const all = [
+        ...(past
+          ? []
+          : shown.held.map(([step, what]) => /** @type {[string, string]} */ (["held", `${step}: ${what}`]))),
+        ...lines,
+      ];
       rest.hidden = !all.length || !(inbox.length || clock.length || waiting.length);
       list.replaceChildren(...all.map(queueLine));
     },
@@ -175,7 +216,12 @@ function hintOf(shown) {
 
 /** @param {[string, string]} pair */
 const queueLine = ([what, text]) =>
-  make("li", { class: `q-${/^\w+$/.test(what) ? what : "other"}` }, make("b", { text: what }), make("span", { text, title: text }));
+  make(
+    "li",
+    { class: `q-${/^\w+$/.test(what) ? what : "other"}` },
+    make("b", { text: what }),
+    make("span", { text, title: text }),
+  );
 
 /**
  * Rows of a list that keep their elements as long as their entry is there: what is typed in one is not lost.

@@ -62,7 +62,12 @@ export function runToForm(hooks, uid) {
     radios[kind] = make("input", { type: "radio", name: `${uid}-to`, value: kind });
     const pick = () => (radios[kind].checked = true);
     for (const type of ["input", "pointerdown", "change"]) control.addEventListener(type, pick);
-    return make("div", { class: "fl-row" }, make("label", {}, radios[kind], words[/** @type {"step"} */ (kind)]), control);
+    return make(
+      "div",
+      { class: "fl-row" },
+      make("label", {}, radios[kind], words[/** @type {"step"} */ (kind)]),
+      control,
+    );
   });
   radios.step.checked = true;
   const wrong = make("p", { class: "fl-wrong", role: "alert", hidden: true });
@@ -70,9 +75,16 @@ export function runToForm(hooks, uid) {
     "form",
     { class: "fl-form" },
     ...rows,
-    make("p", { class: "fl-dim fl-hint", text: "A condition sees event, state and tick, and the names of your cells." }),
+    make("p", {
+      class: "fl-dim fl-hint",
+      text: "A condition sees event, state and tick, and the names of your cells.",
+    }),
     wrong,
-    make("div", { class: "fl-acts" }, button("cont", "Run", () => {}, { cls: "yes", tip: "go on, and stop there" })),
+    make(
+      "div",
+      { class: "fl-acts" },
+      button("cont", "Run", () => {}, { cls: "yes", tip: "go on, and stop there" }),
+    ),
   );
   el.querySelector(".fl-acts button").type = "submit";
   el.addEventListener("submit", (/** @type {any} */ ev) => {
@@ -89,7 +101,10 @@ export function runToForm(hooks, uid) {
     /** @param {any} graph @param {{ label: string, last: number }} at label of the picked step */
     open(graph, at) {
       const { steps, events } = places(graph);
-      fill(controls.step, steps.map((s) => [s, s]));
+      fill(
+        controls.step,
+        steps.map((s) => [s, s]),
+      );
       fill(controls.event, events);
       if (steps.includes(at.label)) controls.step.value = at.label;
       controls.tick.placeholder = String(at.last + 1);

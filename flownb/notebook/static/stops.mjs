@@ -3,10 +3,11 @@
 import { button, make, setText } from "./common.mjs";
 import { fill, places } from "./runto.mjs";
 
-/** @typedef {{ n: number, what: string, on: boolean, half: boolean, hits: number, failed: string, step: string, event: string, seq: number }} Stop */
+/** @typedef {{ n: number, what: string, on: boolean, half: boolean, hits: number, failed: string,
+ *   step: string, narrow: boolean, event: string, seq: number }} Stop */
 /** @typedef {"on" | "half" | "off"} Look on: filled; half: has a condition; off: disabled, hollow */
 
-/** @param {Stop} stop @returns {Look} */
+/** @param {{ on: boolean, half: boolean }} stop @returns {Look} */
 export const lookOf = (stop) => (stop.on ? (stop.half ? "half" : "on") : "off");
 
 /** Of several at one place the one that stops most is shown. @param {Look | undefined} a @param {Look} b @returns {Look} */
@@ -25,7 +26,8 @@ export function placed(stops, graph) {
     if (stop.seq) put(found.ticks, stop.seq, stop);
     (graph.nodes ?? []).forEach((/** @type {any} */ node, /** @type {number} */ i) => {
       const isStep = node.shape !== "start" && node.shape !== "stop";
-      if (stop.step && isStep && stop.step === node.label) put(found.nodes, i, stop);
+      if (!stop.step || !isStep || stop.step !== node.label) return;
+      put(found.nodes, i, stop.narrow ? { ...stop, half: true } : stop);
     });
     (graph.edges ?? []).forEach((/** @type {any} */ edge, /** @type {number} */ i) => {
       if (stop.event && isSame(stop.event, edge.key ?? "")) put(found.edges, i, stop);
@@ -35,7 +37,8 @@ export function placed(stops, graph) {
 }
 
 /** Whether a type's name, short or whole, is that of a key ("module:Outer.Name"). @param {string} name @param {string} key */
-export const isSame = (name, key) => name === key || key.replace(/^.*:/, "") === name || key.replace(/^.*[:.]/, "") === name;
+export const isSame = (name, key) =>
+  name === key || key.replace(/^.*:/, "") === name || key.replace(/^.*[:.]/, "") === name;
 
 /** What a click makes of it: one that is off, or not there, is put on. @param {Look | undefined} look */
 export const turnsOn = (look) => look === undefined || look === "off";
@@ -57,7 +60,12 @@ export function stopList(hooks) {
   );
   const step = make("select", { "aria-label": "step" });
   const event = make("select", { "aria-label": "event type", hidden: true });
-  const state = make("input", { type: "text", "aria-label": "name in the state", placeholder: "docs.count", hidden: true });
+  const state = make("input", {
+    type: "text",
+    "aria-label": "name in the state",
+    placeholder: "docs.count",
+    hidden: true,
+  });
   const text = { type: "text", class: "mono", spellcheck: "false", autocomplete: "off" };
   const when = make("input", { ...text, "aria-label": "condition", placeholder: "only when event.n > 3" });
   const wrong = make("p", { class: "fl-wrong", role: "alert", hidden: true });
@@ -71,11 +79,14 @@ export function stopList(hooks) {
   });
   form.addEventListener("submit", (/** @type {any} */ ev) => {
     ev.preventDefault();
-    hooks.add(spotOf(kind.value, { step: step.value, event: event.value, state: state.value, when: when.value }), (said) => {
-      wrong.hidden = !said;
-      setText(wrong, said);
-      if (!said) when.value = "";
-    });
+    hooks.add(
+      spotOf(kind.value, { step: step.value, event: event.value, state: state.value, when: when.value }),
+      (said) => {
+        wrong.hidden = !said;
+        setText(wrong, said);
+        if (!said) when.value = "";
+      },
+    );
   });
 
   /** @param {Stop} stop */
@@ -90,7 +101,13 @@ export function stopList(hooks) {
     return make(
       "li",
       { "data-stop": stop.n },
-      make("label", {}, on, make("i", { class: `fl-dot ${lookOf(stop)}` }), make("span", { text: stop.what, title: stop.what })),
+      make(
+        "label",
+        {},
+        on,
+        make("i", { class: `fl-dot ${lookOf(stop)}` }),
+        make("span", { text: stop.what, title: stop.what }),
+      ),
       make("span", { class: "fl-dim", text: hits }),
       button("trash", `remove ${stop.what}`, () => hooks.set(stop.n, "remove"), { quiet: true, cls: "bare" }),
       stop.failed ? make("p", { class: "fl-wrong", text: `Its condition failed: ${stop.failed}` }) : null,
@@ -103,7 +120,10 @@ export function stopList(hooks) {
     /** @param {any} graph */
     open(graph) {
       const { steps, events } = places(graph);
-      fill(step, steps.map((s) => [s, s]));
+      fill(
+        step,
+        steps.map((s) => [s, s]),
+      );
       fill(event, events);
       wrong.hidden = true;
     },

@@ -318,7 +318,8 @@ function render({ model, el }) {
   }
 
   /** The run's clock, in seconds. */
-  const clockNow = () => (live().now ?? 0) + (live().ended || isGone(root) ? 0 : (performance.now() - known.since) / 1000);
+  const clockNow = () =>
+    (live().now ?? 0) + (live().ended || isGone(root) ? 0 : (performance.now() - known.since) / 1000);
 
   /** The clock runs on between two messages, but not after the kernel is gone. */
   function tick() {
