@@ -116,7 +116,7 @@ def step_four_times(lab: Lab, shots: Path) -> None:
 
 def test_the_picture_of_the_readme(lab: Lab, lab_notebook: Opener, shots: Path):
     """A run with a fan-out in progress and an open form, 1200 px wide."""
-    lab_notebook([*DEFINITION, 'run = flow.with_options(panel="full").run(run_id="survey-2009", takes=0.7)'])
+    lab_notebook([*DEFINITION, 'run = flow.with_options(panel="full").run(run_id="survey-2009", takes=2.0)'])
     lab.page.set_viewport_size({"width": 1500, "height": 1400})
     for cell in range(len(DEFINITION)):
         lab.run(cell)
