@@ -547,19 +547,25 @@ def test_ctrl_c_suspends_a_run_and_says_how_to_go_on(folder: Path, flownb: Cli):
     assert ran(folder, *shlex.split(told.partition(": ")[2])[1:], SLOW_S="0")[1] == "slept\n"
 
 
-def test_ctrl_c_while_a_run_is_taken_over_suspends_it_too(folder: Path, flownb: Cli, monkeypatch: pytest.MonkeyPatch):
-    """It is driven from here already, and nobody waits for it yet."""
-    resume = resuming.resume
+#: Ctrl-C when the run is driven from here already, and nobody waits for it yet.
+PRESSED = """
+import signal, sys
+from flownb.cli import main, resuming
+resume = resuming.resume
+def interrupted(*args):
+    run = resume(*args)
+    signal.raise_signal(signal.SIGINT)
+    return run
+resuming.resume = interrupted
+before = signal.getsignal(signal.SIGINT)
+code = main.main(["resume", "flows:Slow", "slow"])
+assert signal.getsignal(signal.SIGINT) is before
+sys.exit(code)
+"""
 
-    def interrupted(*args: Any) -> Any:
-        run = resume(*args)
-        signal.raise_signal(signal.SIGINT)
-        return run
 
-    monkeypatch.setattr(resuming, "resume", interrupted)
-    before = signal.getsignal(signal.SIGINT)
-    code, _, err = flownb("resume", "flows:Slow", "slow")
-    assert signal.getsignal(signal.SIGINT) is before
+def test_ctrl_c_while_a_run_is_taken_over_suspends_it_too(folder: Path, flownb: Cli):
+    code, _, err = ran(folder, "-c", PRESSED)
     assert (code, err.splitlines()[0]) == (130, "Run slow of Slow goes on here. Ctrl-C suspends it.")
     assert "Run slow is suspended. Go on with it: python -m flownb resume flows:Slow slow" in err
     assert "Run slow of Slow: suspended\n" in flownb("show", "slow")[1]

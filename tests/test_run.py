@@ -533,6 +533,7 @@ def test_a_running_step_goes_by_its_own_options_after_adopt():
 
         run = adopting(last).run()
         await begun.wait()
+        await until(lambda: list(run.now.running) == ["last"])  # `extra`, which goes, has no work any more
         await adopt(run)
         go.set()
         return await asyncio.wait_for(run, 20)

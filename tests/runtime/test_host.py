@@ -176,19 +176,24 @@ def test_a_question_left_behind_refuses_its_answer():
 def test_a_plain_step_that_outlives_its_loop_costs_no_thread():
     """Its result reaches nobody; the thread serves the next step."""
 
+    go, begun, returned = threading.Event(), [], []
+
     class Slow(Workflow[str]):
         @step
         def sleep(self, ev: Begin) -> StopEvent:
-            time.sleep(0.1)
+            begun.append(1)
+            go.wait(20)
+            returned.append(1)
             return StopEvent(result="late")
 
-    async def main() -> None:
-        run = Slow().run()
-        await until(lambda: run.now.running)
+    async def main(n: int) -> None:
+        Slow().run()
+        await until(lambda: len(begun) == n)
 
-    for _ in range(3):
-        asyncio.run(main())
-    time.sleep(0.15)
+    for n in (1, 2, 3):
+        asyncio.run(main(n))
+    go.set()
+    wait_until(lambda: len(returned) == 3)
     assert [Plain().run(n=8).result(20) for _ in range(3)] == [list(range(8))] * 3
 
 
