@@ -10,6 +10,7 @@ What is looked at and what is done about it happen between two turns: nothing is
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
@@ -31,10 +32,12 @@ from flownb.core.values import Out
 from flownb.debug.editing import edited, in_place_of, maker, outs_in, with_fields
 from flownb.debug.inbox import Work, work_of
 from flownb.debug.meant import (
+    before_it,
     droppable,
     place_of,
     refuse_drop,
     refuse_end,
+    refuse_open,
     refuse_order,
     refuse_viewer,
     timer_of,
@@ -42,7 +45,7 @@ from flownb.debug.meant import (
 )
 from flownb.debug.subjects import outs_of
 from flownb.defaults import options
-from flownb.errors import WorkflowConfigurationError, WorkflowRuntimeError
+from flownb.errors import WorkflowConfigurationError
 from flownb.events import OutcomeUnknown
 from flownb.outside import step_ticks
 from flownb.run import Run
@@ -88,9 +91,11 @@ def drop(run: Run[Any], what: Any) -> Pending[Moment]:
             i = place_of(runner, what)
             tick = runner.inbox[i]
             refuse_drop(tick)
+            refuse_open(runner)
+            is_in_order = not before_it(tick, islice(runner.inbox, i))
             made = replace(tick, outs=()) if isinstance(tick, EventsSent) else tick
             _stands(runner, i, replace(made, hand=replace(_hand(tick), is_dropped=True, original=_original(tick))))
-            return _admit(run, i)
+            return _admit(run, i) if is_in_order else _told(run, lambda: True)  # it passes in its turn
         for d in gone:
             step = runner.state.spec.steps[d.step].name
             pass_on(runner, EventDropped(_now(runner), step, d.id, outs_of(d), options.user))
@@ -107,7 +112,8 @@ def admit(run: Run[Any], what: Any) -> Pending[Moment]:
     def act() -> Pending[Moment]:
         refuse_end(runner)
         i = place_of(runner, what)
-        tick, ahead = runner.inbox[i], [runner.inbox[n] for n in range(i)]
+        tick, ahead = runner.inbox[i], list(islice(runner.inbox, i))
+        refuse_open(runner)
         refuse_order(tick, ahead)
         if ahead:
             _stands(runner, i, replace(tick, hand=replace(_hand(tick), ahead=len(ahead))), is_stored=False)
@@ -188,8 +194,6 @@ def _stands(runner: Runner, i: int, tick: AnyTick, *, is_stored: bool = True) ->
 def _admit(run: Run[Any], i: int) -> Pending[Moment]:
     """Let the tick at a place pass, and no other."""
     runner = run._runner
-    if not runner.gate():
-        raise WorkflowRuntimeError(f"The gate of run {runner.run_id!r} is open: pause it first, run.pause().")
     tick = runner.inbox[i]
     del runner.inbox[i]
     runner.inbox.appendleft(tick)

@@ -155,12 +155,23 @@ def refuse_drop(tick: AnyTick) -> None:
         )
 
 
+def refuse_open(runner: Runner) -> None:
+    """On the loop's thread."""
+    if not runner.gate():
+        raise WorkflowRuntimeError(f"The gate of run {runner.run_id!r} is open: pause it first, run.pause().")
+
+
 def refuse_order(tick: AnyTick, ahead: Iterable[AnyTick]) -> None:
-    """What one attempt did keeps its order, and no deadline beats an answer (R1.27)."""
+    """What one attempt did keeps its order. (That no deadline beats an answer, R1.27, the gate itself sees to.)"""
+    other = before_it(tick, ahead)
+    if other is not None:
+        raise WorkflowRuntimeError(
+            f"{type(tick).__name__} of step {tick.step!r} comes behind {type(other).__name__} of the same attempt: "  # type: ignore[union-attr]
+            "what one attempt did keeps its order. Admit that first."
+        )
+
+
+def before_it(tick: AnyTick, ahead: Iterable[AnyTick]) -> AnyTick | None:
+    """The first of what stands before a tick that the same attempt did."""
     own = getattr(tick, "delivery", 0), getattr(tick, "start", 0)
-    for other in ahead:
-        if own[0] and own == (getattr(other, "delivery", 0), getattr(other, "start", 0)):
-            raise WorkflowRuntimeError(
-                f"{type(tick).__name__} of step {tick.step!r} comes behind {type(other).__name__} of the same attempt: "  # type: ignore[union-attr]
-                "what one attempt did keeps its order. Admit that first."
-            )
+    return next((t for t in ahead if own[0] and own == (getattr(t, "delivery", 0), getattr(t, "start", 0))), None)

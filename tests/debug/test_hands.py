@@ -22,6 +22,8 @@ from flownb.core.ticks import (
 from flownb.errors import AnswerInvalid, WorkflowConfigurationError, WorkflowDone, WorkflowRuntimeError
 from flownb.events import UnhandledEvent
 from flownb.retry_policy import retry_policy, stop_after_attempt, wait_fixed
+from flownb.runtime.results import out_of
+from flownb.snapshot import between_turns
 from tests.polling import wait_until
 from tests.runtime.flows import Approve, Asks, Begin, Count, Done, Forever, Item, Verdict
 
@@ -268,6 +270,55 @@ def test_a_dropped_event_ends_its_branch_as_unhandled():
 
     (said,) = asyncio.run(unhandled())
     assert (said.event_type, said.dropped_by) == ("Done", "ann")
+
+
+def test_what_is_dropped_behind_others_of_its_attempt_passes_in_its_turn():
+    """R5.73, R3.49: by a ledger in another order, code that runs again would send the dropped one, not the other."""
+    flow = Workflow[int]("two", accepts=[Item])
+
+    @flow.step
+    async def send(ev: StartEvent, ctx: Context) -> None:
+        await asyncio.sleep(0.01)  # else it is done before the gate closes
+        ctx.send_event(Item(no=1))
+        ctx.send_event(Item(no=2))
+
+    @flow.step
+    async def take(ev: Item) -> StopEvent:
+        return StopEvent(result=ev.no)
+
+    run = flow.debug()
+    wait_until(lambda: len(run.debug.inbox) == 3)
+    seq = run.now.seq
+    _, second = (tick for tick in run.debug.inbox if isinstance(tick, EventsSent))
+    moment = run.debug.drop(second).result(20)
+    assert (moment.seq, len(run.debug.inbox)) == (seq, 3), "nothing is admitted out of order"
+    run.debug.step(2).result(20)
+    sent = values(run, EventsSent)
+    assert [(t.hand is not None, (t.hand.original if t.hand else t.outs)[0].value) for t in sent] == [
+        (False, Item(no=1)),
+        (True, Item(no=2)),
+    ]
+    run.cont()
+    assert run.result(20) == 1
+
+
+@pytest.mark.parametrize("verb", ["drop", "admit"])
+def test_what_is_refused_for_an_open_gate_is_left_as_it_is(verb: str):
+    """R5.30, R5.73: an event that came just now is in the inbox for a moment, also of a run that goes on."""
+    run = outside()
+    run.cont()
+    wait_until(lambda: not run.now.paused_by)
+
+    def come_and_go() -> None:
+        runner = run._runner
+        for no in (1, 2):
+            runner.put(EventArrived(runner.clock.now(), out_of(Item(no=no), runner.definition, 0.0)))
+        with pytest.raises(WorkflowRuntimeError, match="is open: pause it first"):
+            getattr(run.debug, verb)(1)
+
+    between_turns(run._runner, come_and_go)
+    assert run.result(20) == 1
+    assert [tick.hand for tick in values(run, EventArrived)] == [None, None], "neither marked nor gone"
 
 
 def test_an_event_from_outside_is_dropped_and_its_sender_told():
