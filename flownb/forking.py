@@ -312,13 +312,14 @@ def retry_run(run: Run[Any], step: str | None = None, event: Event | None = None
             f"Step {failed.step!r} takes a list, which is no single event. Fork at the tick that sent one of them."
         )
     out = out_of(copied(event), run._workflow.definition, base.at)
-    _refuse_stranger(run, failed.step, out)
+    refuse_stranger(run._workflow.definition.spec, failed.step, out)
     return fork_run(run, at, events={d.id: out})
 
 
-def _refuse_stranger(run: Run[Any], step: str, out: Out) -> None:
-    spec = run._workflow.definition.spec
-    if spec.index.get(step) not in takers(spec, out.key, out.role, out.bases):
+def refuse_stranger(spec: Spec, step: str, out: Out) -> None:
+    """Raises WorkflowConfigurationError for an event that a step takes neither alone nor in a list."""
+    ways = (takers(spec, out.key, out.role, out.bases, gathering=gathering) for gathering in (False, True))
+    if not any(spec.index.get(step) in found for found in ways):
         raise WorkflowConfigurationError(f"Step {step!r} does not take {out.key}, so that cannot be its event.")
 
 

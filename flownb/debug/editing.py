@@ -24,19 +24,21 @@ from flownb.errors import AnswerInvalid, WorkflowConfigurationError
 from flownb.events import Event
 from flownb.runtime.copying import copied
 from flownb.runtime.results import out_of, value_out
+from flownb.runtime.runner import Runner
 from flownb.store.marks import UnknownEvent
 
 Make = Callable[[Any, Out], Out]
 
 
-def maker(definition: Definition, at: float) -> Make:
+def maker(runner: Runner, definition: Definition, at: float) -> Make:
     """How a value that a person gives becomes what a tick carries: an event, a plain value, or a mapping of fields that
-    are other ones than in the event that was there."""
+    are other ones than in the event that was there. One that the run's journal cannot hold is refused (R6.12)."""
 
     def make(given: Any, old: Out) -> Out:
         if isinstance(given, Mapping) and isinstance(old.value, (BaseModel, UnknownEvent)):
             given = with_fields(old.value, given)
-        return out_of(copied(given), definition, at) if isinstance(given, Event) else value_out(copied(given))
+        made = out_of(copied(given), definition, at) if isinstance(given, Event) else value_out(copied(given))
+        return runner.checked(made)
 
     return make
 

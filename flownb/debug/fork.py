@@ -114,7 +114,7 @@ def _begin_otherwise(run: Run[Any], tick: RunStarted, event: Any, state: Mapping
 
 def _edited(run: Run[Any], at: int, tick: AnyTick, base: RunState, event: Any) -> AnyTick:
     """Tick `at` with another event."""
-    made = edited(tick, event, maker(run._workflow.definition, base.at), f"tick {at}")
+    made = edited(tick, event, maker(run._runner, run._workflow.definition, base.at), f"tick {at}")
     if made is None or isinstance(tick, EventsSent):
         raise WorkflowConfigurationError(
             f"Tick {at} ({type(tick).__name__}) has no event that could be another one. Ticks that have one: a step's "

@@ -47,6 +47,7 @@ from flownb.debug.subjects import outs_of
 from flownb.defaults import options
 from flownb.errors import WorkflowConfigurationError
 from flownb.events import OutcomeUnknown
+from flownb.forking import refuse_stranger
 from flownb.outside import step_ticks
 from flownb.run import Run
 from flownb.runtime.acting import closed_at_deadline
@@ -73,8 +74,12 @@ def edit(run: Run[Any], what: Any, event: Any) -> Pending[Moment]:
             _stands(runner, i, _edited(runner, runner.inbox[i], event))
             return _told(run, lambda: True)
         d = unbegun(runner, what)
-        outs = in_place_of(outs_of(d), event, maker(runner.definition, runner.state.at), f"step {what.step!r}")
-        pass_on(runner, EventEdited(_now(runner), what.step, d.id, outs, outs_of(d), options.user))
+        old = outs_of(d)
+        outs = in_place_of(old, event, maker(runner, runner.definition, runner.state.at), f"step {what.step!r}")
+        for out in outs:
+            if out.key not in {was.key for was in old}:
+                refuse_stranger(runner.state.spec, what.step, out)
+        pass_on(runner, EventEdited(_now(runner), what.step, d.id, outs, old, options.user))
         return _told(run, lambda: not any(isinstance(tick, EventEdited) for tick in runner.control))
 
     return between_turns(runner, act)
@@ -153,7 +158,7 @@ def _edited(runner: Runner, tick: AnyTick, event: Any) -> AnyTick:
     where = type(tick).__name__
     made: AnyTick | None = None if isinstance(tick, ValueRecorded) else _answer(runner, tick, event)
     if made is None and not isinstance(tick, ValueRecorded):
-        made = edited(tick, event, maker(runner.definition, runner.state.at), where)
+        made = edited(tick, event, maker(runner, runner.definition, runner.state.at), where)
     if made is None:
         raise WorkflowConfigurationError(
             f"{where} brings no event that could be another one. Those that do: a step's end, what it sends, an event "
@@ -170,7 +175,7 @@ def _answer(runner: Runner, tick: AnyTick, answer: Any) -> RequestAnswered | Non
     assert isinstance(tick, RequestAnswered)
     if isinstance(answer, Mapping) and isinstance(tick.answer.value, (BaseModel, UnknownEvent)):
         answer = with_fields(tick.answer.value, answer)
-    made = replace(tick, answer=value_out(validated(answer_type(runner, opened), answer, {})))
+    made = replace(tick, answer=runner.checked(value_out(validated(answer_type(runner, opened), answer, {}))))
     with runner.questions.door:
         runner.questions.accepted[tick.request] = accepted_of(made)
     return made

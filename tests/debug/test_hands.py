@@ -1,13 +1,15 @@
 """Editing, dropping, admitting and firing what comes next, through `run.debug`."""
 
 import asyncio
+import threading
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from flownb import Context, Event, StartEvent, StopEvent, Workflow, step
+from flownb import Context, Event, StartEvent, StopEvent, Store, Workflow, step
 from flownb.core.gate import is_control
 from flownb.core.reduce import fold
 from flownb.core.ticks import (
@@ -19,7 +21,7 @@ from flownb.core.ticks import (
     StepFinished,
     TimerFired,
 )
-from flownb.errors import AnswerInvalid, WorkflowConfigurationError, WorkflowDone, WorkflowRuntimeError
+from flownb.errors import AnswerInvalid, NotStorable, WorkflowConfigurationError, WorkflowDone, WorkflowRuntimeError
 from flownb.events import UnhandledEvent
 from flownb.retry_policy import retry_policy, stop_after_attempt, wait_fixed
 from flownb.runtime.results import out_of
@@ -180,6 +182,44 @@ def test_what_waits_for_a_worker_can_be_edited():
     assert (tick.by, tick.outs[0].value, tick.original[0].value) == ("ann", Item(no=50), Item(no=1))
     with pytest.raises(WorkflowDone, match="is completed"):
         run.debug.edit(second, Item(no=9))
+
+
+def test_a_delivery_is_not_edited_into_what_its_step_does_not_take():
+    """R5.29: the step's code would get an event of a type that it does not know."""
+    run, go = busy()
+    second = next(w for w in run.debug.inbox.work if w.where == "queued")
+    with pytest.raises(WorkflowConfigurationError, match=r"'work' does not take .*Done"):
+        run.debug.edit(second, Done(no=9))
+    go()
+    assert run.result(20) == [0, 1, 2]
+
+
+def test_what_the_store_cannot_hold_is_refused_before_it_is_a_tick(tmp_path: Path):
+    """R6.12: of an edit and of a fork, as of what steps send."""
+
+    class Holds(Event):
+        value: Any = None
+
+    flow = Workflow[str]("any", accepts=[Holds], store=Store(tmp_path / "runs.db"))
+
+    @flow.step
+    async def begin(ev: StartEvent) -> None: ...
+
+    @flow.step
+    async def take(ev: Holds) -> StopEvent:
+        return StopEvent(result=type(ev.value).__name__)
+
+    run = flow.run()
+    run.pause().result(20)
+    run.send_event(Holds(value=1))
+    wait_until(lambda: run.debug.inbox)
+    with pytest.raises(NotStorable, match="Holds"):
+        run.debug.edit(0, Holds(value=threading.Lock()))
+    run.cont()
+    assert run.result(20) == "int"
+    seq = next(n for n, tick in enumerate(run.debug.ticks, 1) if isinstance(tick, EventArrived))
+    with pytest.raises(NotStorable, match="Holds"):
+        run.debug.fork(seq, event=Holds(value=threading.Lock()))
 
 
 def test_a_failed_attempt_is_tried_again_with_another_event():
