@@ -38,14 +38,15 @@ class Bar:
 def fitted(lanes: Sequence[Lane], scale: Scale) -> tuple[list[list[Bar]], list[list[tuple[float, Mark]]]]:
     """Bars and marks of each lane, merged as far as they have to be."""
     whole = [[_bar(span, scale) for span in lane.spans] for lane in lanes]
+    # Beyond the width of the axis nothing more comes together: each row keeps a bar, and each kind of mark in it one.
     apart = 1.0
     bars = [merged(its, apart) for its in whole]
-    while sum(map(len, bars)) > SHAPES * 3 // 4:
+    while sum(map(len, bars)) > SHAPES * 3 // 4 and apart < scale.width:
         apart *= 2
         bars = [merged(its, apart) for its in bars]
     apart = _MARK_PX
     marks = [_thinned(((scale.x(mark.at), mark) for mark in lane.marks), apart) for lane in lanes]
-    while sum(map(len, marks)) > SHAPES // 4:
+    while sum(map(len, marks)) > SHAPES // 4 and apart < scale.width:
         apart *= 2
         marks = [_thinned(its, apart) for its in marks]
     return bars, marks

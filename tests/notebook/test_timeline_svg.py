@@ -55,6 +55,15 @@ def test_a_run_of_any_number_of_deliveries_is_a_small_picture_that_is_made_at_on
     assert len(svg) < 200_000
 
 
+def test_a_picture_in_which_every_row_has_every_mark_comes_to_an_end():
+    """One of each kind in each row is left however far apart they have to be: more than shapes were meant for."""
+    kinds: tuple[Any, ...] = ("asked", "answered", "failed", "retried")
+    lanes = [Lane(f"step {k}", [Span("failed", row, 0.0, 9.0) for row in range(ROWS)], rows=ROWS) for k in range(LANES)]
+    for made in lanes:
+        made.marks = [Mark(what, row, 5.0) for row in range(ROWS) for what in kinds]
+    assert len(timeline_svg(run_of(*lanes))) < 600_000
+
+
 def test_what_is_closer_than_a_pixel_is_one_bar_of_the_most_urgent_state():
     spans = [("done", i / 1000, i / 1000 + 0.0009) for i in range(5_000)]
     spans[2_500] = ("failed", 2.5, 2.5009)
