@@ -102,7 +102,7 @@ def compare(run: Run[Any], other: Run[Any] | str) -> Comparison:
 
 
 def found(run: Run[Any], other: Run[Any] | str) -> Run[Any]:
-    """Another run, by itself or by its id.
+    """Another run, by itself or by its id: one of the same store before one of another, where ids may come again.
 
     Raises:
         RunNotFound: There is no run of that id.
@@ -112,13 +112,20 @@ def found(run: Run[Any], other: Run[Any] | str) -> Run[Any]:
         return other
     if not isinstance(other, str):
         raise WorkflowConfigurationError(f"compare takes a run or the id of one, not {other!r}.")
-    for (_, run_id), runner in list(known.items()):
-        if run_id == other:
-            return Run(runner, runner.owner, run._settings)
     store = store_near(run)
-    if store is None:
+    here = {place: runner for (place, run_id), runner in list(known.items()) if run_id == other}
+    near = next((runner for place, runner in here.items() if is_near(place, store)), None)
+    if near is None and store is not None and (not here or store.journal.row(other) is not None):
+        return look_at(store, other)
+    runner = near if near is not None else next(iter(here.values()), None)
+    if runner is None:
         raise RunNotFound(f"This process has no run {other!r}, and run {run.run_id!r} is in no store.", run_id=other)
-    return look_at(store, other)
+    return Run(runner, runner.owner, run._settings)
+
+
+def is_near(place: Store | None, store: Store | None) -> bool:
+    """Whether two stores are one: objects of their own for one file are."""
+    return place is store or (place is not None and store is not None and place._committer is store._committer)
 
 
 def store_near(run: Run[Any]) -> Store | None:

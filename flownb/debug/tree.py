@@ -9,7 +9,7 @@ import msgspec
 from msgspec import Struct
 
 from flownb.core.ticks import AnyTick, RunForked, RunStarted
-from flownb.debug.compare import store_near
+from flownb.debug.compare import is_near, store_near
 from flownb.errors import WorkflowError
 from flownb.run import Run
 from flownb.runs import Store
@@ -87,8 +87,7 @@ def tree(run: Run[Any]) -> Branch:
     store = store_near(run)
     branches: dict[str, Branch] = {}
     for (place, run_id), runner in list(known.items()):
-        is_near = place is store or (store is not None and place is not None and place._committer is store._committer)
-        if is_near and runner.state.head.parent is None:
+        if is_near(place, store) and runner.state.head.parent is None:
             link, state = link_of(run_id, runner.ticks or [runner.first]), runner.state
             branches[run_id] = Branch(
                 run_id, link, Run(runner, runner.owner, run._settings).status, len(runner.ticks), state.started_at
