@@ -14,10 +14,10 @@ from flownb.debug.conditions import Condition, When
 from flownb.debug.inbox import Inbox, inbox_of
 from flownb.debug.story import story
 from flownb.debug.subjects import event_name, step_name
-from flownb.errors import WorkflowConfigurationError, WorkflowRuntimeError
+from flownb.errors import WorkflowConfigurationError
 from flownb.moment import Moment
 from flownb.narration import Story
-from flownb.outside import open_gate, runs, step_ticks
+from flownb.outside import open_gate, step_ticks
 from flownb.run import Run
 from flownb.runtime.gatekeeper import Goal, Stop, standing_still
 from flownb.runtime.pending import Pending
@@ -257,13 +257,7 @@ class Debugger:
         Raises:
             WorkflowRuntimeError: The gate is open.
         """
-        runner = self._runner
-        if not runner.state.gate and not runner.end.done():
-            raise WorkflowRuntimeError(f"The gate of run {runner.run_id!r} is open: pause it first, run.pause().")
-        handle: Pending[Moment] = Pending("the end of what runs", runner.host.loop)
-        still = runner.until("the end of what runs", lambda: not runner.control and not runs(runner))
-        still.on_end(lambda: handle.resolve_with(lambda: self._run.now))
-        return handle
+        return hands.settle(self._run)
 
     # -- a person's hand in what comes next
 
@@ -288,10 +282,11 @@ class Debugger:
 
         Args:
             what: A tick of `inbox` that a step sent or that came from outside, or its place; one of `inbox.work`; or a
-                step, as its function or name: all that it has not begun. A step's result itself cannot be dropped.
+                step, as its function or name: all of it that no worker has in hand. A step's result itself cannot be
+                dropped, nor an event ahead of what the same attempt did before: that one passes in its turn.
 
         Raises:
-            WorkflowRuntimeError: It cannot be dropped, or does not wait any more.
+            WorkflowRuntimeError: It cannot be dropped, does not wait any more, or the gate is open.
             WorkflowDone: The run is over.
         """
         return hands.drop(self._run, what)

@@ -96,10 +96,19 @@ def edited(tick: AnyTick, event: Any, make: Make, where: str) -> AnyTick | None:
     return None
 
 
+#: Fields of a tick that `edited` puts something else into.
+BRINGING = ("out", "answer", "failed", "outs")
+
+
 def outs_in(tick: AnyTick) -> tuple[Out, ...]:
     """What `edited` would put something else in place of."""
-    single = [getattr(tick, name, None) for name in ("out", "answer", "failed")]
+    single = [getattr(tick, name, None) for name in BRINGING[:-1]]
     return tuple(out for out in (*single, *getattr(tick, "outs", ())) if out is not None)
+
+
+def original_of(tick: AnyTick) -> tuple[Out, ...]:
+    """What a tick brought when it came."""
+    return tick.hand.original if tick.hand is not None and tick.hand.original else outs_in(tick)
 
 
 def in_place_of(old: tuple[Out, ...], event: Any, make: Make, where: str) -> tuple[Out, ...]:

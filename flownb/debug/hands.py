@@ -28,8 +28,7 @@ from flownb.core.ticks import (
     TimerFired,
     ValueRecorded,
 )
-from flownb.core.values import Out
-from flownb.debug.editing import edited, in_place_of, maker, outs_in, with_fields
+from flownb.debug.editing import edited, in_place_of, maker, original_of, with_fields
 from flownb.debug.inbox import Work, work_of
 from flownb.debug.meant import (
     before_it,
@@ -48,7 +47,7 @@ from flownb.defaults import options
 from flownb.errors import WorkflowConfigurationError
 from flownb.events import OutcomeUnknown
 from flownb.forking import refuse_stranger
-from flownb.outside import step_ticks
+from flownb.outside import runs, step_ticks
 from flownb.run import Run
 from flownb.runtime.acting import closed_at_deadline
 from flownb.runtime.pending import Pending
@@ -99,7 +98,7 @@ def drop(run: Run[Any], what: Any) -> Pending[Moment]:
             refuse_open(runner)
             is_in_order = not before_it(tick, islice(runner.inbox, i))
             made = replace(tick, outs=()) if isinstance(tick, EventsSent) else tick
-            _stands(runner, i, replace(made, hand=replace(_hand(tick), is_dropped=True, original=_original(tick))))
+            _stands(runner, i, replace(made, hand=replace(_hand(tick), is_dropped=True, original=original_of(tick))))
             return _admit(run, i) if is_in_order else _told(run, lambda: True)  # it passes in its turn
         for d in gone:
             step = runner.state.spec.steps[d.step].name
@@ -151,6 +150,18 @@ def fire(run: Run[Any], what: Any) -> Pending[Moment]:
     return between_turns(runner, act)
 
 
+def settle(run: Run[Any]) -> Pending[Moment]:
+    """As `Debugger.settle` says."""
+    runner = run._runner
+
+    def act() -> Pending[Moment]:
+        if not runner.end.done():
+            refuse_open(runner)  # a pause that was asked for just now counts
+        return _told(run, lambda: not runner.control and not runs(runner))
+
+    return between_turns(runner, act)
+
+
 # -- doing it
 
 
@@ -164,7 +175,7 @@ def _edited(runner: Runner, tick: AnyTick, event: Any) -> AnyTick:
             f"{where} brings no event that could be another one. Those that do: a step's end, what it sends, an event "
             "from outside, an answer, a child's end."
         )
-    return replace(made, hand=replace(_hand(tick), original=_original(tick)))
+    return replace(made, hand=replace(_hand(tick), original=original_of(tick)))
 
 
 def _answer(runner: Runner, tick: AnyTick, answer: Any) -> RequestAnswered | None:
@@ -216,11 +227,6 @@ def _told(run: Run[Any], is_there: Callable[[], bool]) -> Pending[Moment]:
 
 def _hand(tick: AnyTick) -> Hand:
     return replace(tick.hand, by=options.user) if tick.hand is not None else Hand(options.user)
-
-
-def _original(tick: AnyTick) -> tuple[Out, ...]:
-    """What it brought when it came."""
-    return tick.hand.original if tick.hand is not None and tick.hand.original else outs_in(tick)
 
 
 def _now(runner: Runner) -> float:

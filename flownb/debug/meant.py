@@ -10,6 +10,7 @@ from msgspec.structs import fields
 from flownb.core.editing import may_be_edited
 from flownb.core.state import Delivery, is_ended
 from flownb.core.ticks import AnyTick, EventArrived, EventsSent, RequestAnswered, StepFinished
+from flownb.debug.editing import BRINGING, original_of
 from flownb.debug.inbox import Alarm, Work, inbox_of, work_of
 from flownb.debug.subjects import step_name
 from flownb.errors import WorkflowConfigurationError, WorkflowDone, WorkflowRuntimeError
@@ -50,9 +51,10 @@ def _is_same(tick: AnyTick, what: Any) -> bool:
     """Whether they are one tick, that lies in the durable inbox by now or was edited since it was looked at."""
     if type(tick) is not type(what) or tick.at != what.at:
         return False
-    named = [f.name for f in fields(tick) if f.name not in ("entry", "hand")]
-    same = sum(getattr(tick, name) is getattr(what, name) for name in named)
-    return same == len(named) or (tick.hand is not None and same >= len(named) - 1)
+    # What they bring now may be another event, in one of them or in both; what they brought when they came is not.
+    brought = [list(map(id, original_of(each))) for each in (tick, what)]
+    named = [f.name for f in fields(tick) if f.name not in ("entry", "hand", *BRINGING)]
+    return brought[0] == brought[1] and all(getattr(tick, name) is getattr(what, name) for name in named)
 
 
 def _waits(runner: Runner) -> str:

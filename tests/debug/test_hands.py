@@ -26,6 +26,7 @@ from flownb.events import UnhandledEvent
 from flownb.retry_policy import retry_policy, stop_after_attempt, wait_fixed
 from flownb.runtime.results import out_of
 from flownb.snapshot import between_turns
+from flownb.testing import ManualClock
 from tests.polling import wait_until
 from tests.runtime.flows import Approve, Asks, Begin, Count, Done, Forever, Item, Verdict
 
@@ -84,6 +85,22 @@ def test_some_fields_are_enough_and_the_first_original_stays():
     assert [out.value for out in tick.hand.original] == [Done(no=0)]  # type: ignore[union-attr]
 
 
+def test_of_two_that_came_at_one_moment_the_one_that_is_named_is_edited():
+    """R5.29: also once the other was edited, so that its event is another one."""
+    run = outside(clock=ManualClock(100.0))
+    sent = [run.send_event(Item(no=no)) for no in (1, 2)]
+    first, second = waits(run, 2).debug.inbox
+    assert first.at == second.at
+    run.debug.edit(first, Item(no=10))
+    run.debug.edit(second, Item(no=20))
+    assert [tick.out.value.no for tick in run.debug.inbox] == [10, 20]
+    run.debug.edit(second, {"no": 30})
+    assert [tick.out.value.no for tick in run.debug.inbox] == [10, 30]
+    run.cancel()
+    for handle in sent:
+        handle.result(20)
+
+
 def test_a_list_is_edited_as_a_list():
     """R5.29, R4.10."""
     run = Count().debug(n=2)
@@ -126,8 +143,8 @@ class Outside(Workflow[Any]):
         return StopEvent(result=ev.no)
 
 
-def outside() -> Any:
-    run = Outside(accepts=[Item]).run()
+def outside(**settings: Any) -> Any:
+    run = Outside(accepts=[Item]).with_options(**settings).run()
     wait_until(lambda: run.status == "waiting")
     run.pause().result(20)
     return run
@@ -493,8 +510,8 @@ def test_what_runs_is_waited_for_before_the_gate():
     run, go = busy(workers=3)
     with pytest.raises(WorkflowRuntimeError, match="is open: pause it first"):
         run.debug.settle()
-    run.pause().result(20)
-    settled = run.debug.settle()
+    run.pause()
+    settled = run.debug.settle()  # asked for before the gate is closed
     assert not settled.done()
     go()
     moment = settled.result(20)
