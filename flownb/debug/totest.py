@@ -121,7 +121,7 @@ def text_of(run: Run[Any], recording: str) -> str:
         workflow=_in_text(spec.name),
         mark=MARK,
         imports=imports,
-        recording=json.dumps(recording),
+        recording=json.dumps(recording, ensure_ascii=False),
         fixture=fixture,
         name=_identifier(f"{spec.name}_{run.run_id}"),
         parameter=parameter,
@@ -154,7 +154,7 @@ def place_of(run: Run[Any]) -> tuple[str, str]:
 def _is_made_alone(kind: type[Workflow[Any]]) -> bool:
     try:
         kind()
-    except TypeError:  # its constructor takes arguments
+    except Exception:  # its constructor takes arguments, or is not to be called here
         return False
     return True
 
