@@ -14,7 +14,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from flownb.core.commands import StartStep
-from flownb.core.state import Request, RunState, is_ended, shown_status
+from flownb.core.state import ENDED, Request, RunState, shown_status
 from flownb.core.ticks import AnyTick, EventArrived, QuietNoticed, RequestAnswered, RunForked, RunStarted, TimerFired
 from flownb.core.values import Out
 from flownb.errors import JournalConflict, JournalDamaged, NotStorable, RunOwnedElsewhere, WorkflowRuntimeError
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from flownb.store.snapshots import SnapshotCodec
 
 #: What is acknowledged to the outside is flushed first (R1.12).
-_ACKNOWLEDGED = (RunStarted, RunForked, EventArrived, RequestAnswered)
+_ACKNOWLEDGED = frozenset({RunStarted, RunForked, EventArrived, RequestAnswered})
 
 #: The fault of one run, which stays: that run is suspended with the reason.
 _LASTING = (NotStorable, JournalConflict, RunOwnedElsewhere)
@@ -90,28 +90,25 @@ class Committer:
         self.snapshots: SnapshotCodec | None = None
 
     def commit(self, runners: list[Runner]) -> None:
-        """Append what each runner admitted; a run whose append fails is put back as it was (R1.16).
+        """Append what each runner admitted, something of each; a run whose append fails is put back as it was (R1.16).
 
         If the store itself cannot be used, that goes for the whole group at once: each try of a locked file blocks
         the thread that drives all runs. Else the group is tried again run by run, so that one bad run does not hold
         the others.
         """
-        ready = [runner for runner in runners if runner.batch]
-        if not ready:
-            return
         try:
-            self._write(ready)
+            self._write(runners)
         except _UNUSABLE as error:
-            self._take_back(ready, error)
+            self._take_back(runners, error)
         except Exception as error:  # whatever the store raises: the turn did not happen
-            if len(ready) == 1:
-                self._take_back(ready, error)
+            if len(runners) == 1:
+                self._take_back(runners, error)
                 return
-            for i, runner in enumerate(ready):
+            for i, runner in enumerate(runners):
                 try:
                     self._write([runner])
                 except _UNUSABLE as error:
-                    self._take_back(ready[i:], error)
+                    self._take_back(runners[i:], error)
                     return
                 except Exception as error:  # as above
                     self._take_back([runner], error)
@@ -126,10 +123,11 @@ class Committer:
         return self.journal.is_closed()
 
     def _write(self, runners: list[Runner]) -> None:
-        durable = any(
-            is_ended(runner.after) or any(type(tick) in _ACKNOWLEDGED for tick in runner.batch) or _starts_once(runner)
-            for runner in runners
-        )
+        durable = False
+        for runner in runners:
+            if _must_last(runner):
+                durable = True
+                break
         self.journal.append([self._entry(runner) for runner in runners], durable=durable)
 
     def _entry(self, runner: Runner) -> Append:
@@ -240,9 +238,16 @@ class Committer:
         return base64.urlsafe_b64encode(digest[:24]).decode("ascii")
 
 
-def _starts_once(runner: Runner) -> bool:
-    """Whether a turn starts a step that must not run twice: that it did is on the disk first (R3.61)."""
-    once = runner.after.spec.once
+def _must_last(runner: Runner) -> bool:
+    """Whether a turn is on the disk before anything follows from it: it is acknowledged to the outside, or starts a
+    step that must not run twice (R3.61)."""
+    state = runner.after
+    if state.status in ENDED:
+        return True
+    for tick in runner.batch:
+        if type(tick) in _ACKNOWLEDGED:
+            return True
+    once = state.spec.once
     return bool(once) and any(
         type(command) is StartStep and command.delivery.step in once
         for _, _, _, commands in runner.seen

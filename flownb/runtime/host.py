@@ -127,7 +127,7 @@ class Host:
         """Each part is guarded on its own: a bug that one run meets must not keep the others from acting on what
         the journal holds of them already."""
         ready, self._ready = self._ready, []
-        stores: dict[int, tuple[Any, list[Turned]]] = {}
+        stores: dict[Any, list[Turned]] = {}
         for runner in ready:
             try:
                 runner.admit()
@@ -136,8 +136,8 @@ class Host:
                 runner.give_up(error)
             else:
                 if store is not None:
-                    stores.setdefault(id(store), (store, []))[1].append(runner)
-        for store, together in stores.values():
+                    stores.setdefault(store, []).append(runner)
+        for store, together in stores.items():
             try:
                 store.commit(together)
             except Exception as error:  # a store's own errors are dealt with there; this is a bug of ours

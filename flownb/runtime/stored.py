@@ -467,7 +467,8 @@ def written(runner: Runner) -> None:
     if stored is None:
         return
     stored.conflicts = 0
-    stored.work += sum(work_of(entry[1]) for entry in runner.seen)
+    for entry in runner.seen:
+        stored.work += work_of(entry[1])
     if stored.work >= WORK:
         from flownb.runtime.checkpoints import save_if_due  # most runs are shorter
 

@@ -80,7 +80,8 @@ class Codec:
         Raises:
             NotStorable: A value has no codec; `kind`, `step`, `event` and `field` say where.
         """
-        form = self._form(type(tick).__name__)
+        name = type(tick).__name__
+        form = self._forms.get(name) or self._form(name)
         assert form is not None
         try:
             body = self._encoder.encode(form.to_wire(tick))
@@ -120,6 +121,8 @@ class Codec:
         Raises:
             NotStorable: It cannot; `event` and `field` say where.
         """
+        if self._flat(out) is not None:
+            return
         try:
             self._to_wire(out)
         except _NotStorableOut as error:
@@ -174,27 +177,35 @@ class Codec:
 
     # One value.
 
+    def _flat(self, out: Out) -> Shape | None:
+        """The shape of a common event: nothing in it but declared fields, all given, all plain. None: it is another."""
+        value, shape = out.value, self._shapes.by_key.get(out.key)
+        kind = type(value)
+        if shape is None or shape.kind is not kind or not shape.is_model or out.role == "value":
+            return None
+        fields, names = value.__dict__, shape.names
+        if (
+            fields.keys() != names
+            or value.__pydantic_extra__
+            or value.__pydantic_private__
+            or value.__pydantic_fields_set__ != names
+            or out.limit is not None
+            or not self._fast
+        ):
+            return None
+        kinds = set(map(type, fields.values()))
+        if kinds <= PLAIN:
+            return shape
+        is_plain = kinds <= PLAIN_OR_FLOAT and all(isfinite(v) for v in fields.values() if type(v) is float)
+        return shape if is_plain else None
+
     def _to_wire(self, out: Out) -> WireOut:
-        value = out.value
-        shape = self._shapes.by_key.get(out.key)
-        if shape is None or shape.kind is not type(value):
-            shape = self._shapes.of(type(value))
+        shape = self._flat(out)
+        if shape is not None:
+            return WireOut(out.key, shape.version, out.value.__dict__, None, None, None, None, out.role, out.bases)
+        shape = self._shapes.of(type(out.value))
         if shape is None or not shape.is_model or shape.key != out.key or out.role == "value":
             return self._plain_to_wire(out)
-        if self._fast and out.limit is None:
-            fields = value.__dict__
-            if (  # the common event: nothing in it but declared fields, all given, all plain
-                fields.keys() == shape.names
-                and not value.__pydantic_extra__
-                and not value.__pydantic_private__
-                and value.__pydantic_fields_set__ == shape.names
-            ):
-                for part in fields.values():
-                    kind = type(part)
-                    if kind not in PLAIN and not (kind is float and isfinite(part)):
-                        break
-                else:
-                    return WireOut(out.key, shape.version, fields, None, None, None, None, out.role, out.bases)
         return self._model_to_wire(out, shape)
 
     def _model_to_wire(self, out: Out, shape: Shape) -> WireOut:

@@ -23,7 +23,6 @@ from __future__ import annotations
 
 import dataclasses
 import enum
-import inspect
 from collections.abc import Callable, Iterable
 from functools import cached_property
 from typing import Any, Literal, cast, get_args, get_type_hints
@@ -54,6 +53,11 @@ def class_key(kind: type) -> str:
     """`module:qualname`; the parameters of a subscripted generic model do not belong to it."""
     origin = getattr(kind, "__pydantic_generic_metadata__", {}).get("origin") or kind
     return f"{origin.__module__}:{origin.__qualname__}"
+
+
+def _stated(kind: type, name: str) -> object:
+    """What a class or a base of it has under a name, as it stands there; None for nothing."""
+    return next((vars(base)[name] for base in kind.__mro__ if name in vars(base)), None)
 
 
 def version_of(kind: type) -> int:
@@ -119,7 +123,7 @@ class Shape:
         self.version = version_of(kind)
         #: `upgrade(version, data)` of the class, None without one.
         self.upgrade: Callable[[int, dict[str, Any]], Any] | None = None
-        if isinstance(inspect.getattr_static(kind, "upgrade", None), classmethod):
+        if isinstance(_stated(kind, "upgrade"), classmethod):
             self.upgrade = cast(Any, kind).upgrade
         #: The declared fields.
         self.order = tuple(_field_names(kind, flavour))

@@ -222,6 +222,7 @@ class SqlJournal(ABC):
         self._closed = False
         #: The call is tried for the second time, since the connection broke at the first: it may be done already.
         self._again = False
+        self._insert_one = INSERT_ONE_IF_MINE.format(lock=self._lock_runs_words)
         #: Of runs that were appended to from here and go on: seq, status and last sum as they stand in the store.
         self._told: dict[str, tuple[int, str, int]] = {}
 
@@ -267,6 +268,9 @@ class SqlJournal(ABC):
 
     def _append(self, written: Sequence[Written], durable: bool) -> None:
         self._flush(durable)
+        if len(written) == 1 and self._append_next(*written[0]):
+            self._tidy(written)
+            return
         sure = [(entry, _chain(rows, self._told[entry.run_id][2])) for entry, rows in written if self._goes_on(entry)]
         last = self._append_fast(written, sure)
         if last is None:
@@ -280,6 +284,20 @@ class SqlJournal(ABC):
         for entry, _ in written:
             self._remember(entry, last.get(entry.run_id))
         self._tidy(written)
+
+    def _append_next(self, entry: Append, rows: Sequence[Row]) -> bool:
+        """The most common turn, one tick of one run that goes on, as `_append_fast` writes it but without lists of
+        one. False: it is no such turn, or something stands against it, and nothing was written."""
+        if len(rows) != 1 or not self._goes_on(entry):
+            return False
+        run_id, seq, at, kind, body = rows[0]
+        sum_ = chained(self._told[run_id][2], seq, at, kind, body)
+        try:
+            self._insert([(run_id, seq, at, kind, body, sum_)], [entry])
+        except (self._is_taken, _NotMine):
+            return False
+        self._told[run_id] = (seq, entry.status, sum_)
+        return True
 
     def _append_fast(self, written: Sequence[Written], sure: Sequence[Chained]) -> dict[str, int] | None:
         """Write without looking, as far as this process wrote the tick before: that nobody else went on is all that
@@ -297,8 +315,12 @@ class SqlJournal(ABC):
             return None
 
     def _rows(self, entry: Append) -> list[Row]:
-        encode, run_id = self._codec.encode, entry.run_id
-        return [(run_id, seq, float(tick.at), *encode(tick)) for seq, tick in enumerate(entry.ticks, entry.after + 1)]
+        encode, run_id, seq = self._codec.encode, entry.run_id, entry.after
+        rows: list[Row] = []
+        for tick in entry.ticks:
+            seq += 1
+            rows.append((run_id, seq, float(tick.at), *encode(tick)))
+        return rows
 
     def _goes_on(self, entry: Append) -> bool:
         told = self._told.get(entry.run_id)
@@ -317,6 +339,11 @@ class SqlJournal(ABC):
     def _insert(self, rows: Sequence[Summed], entries: Sequence[Append]) -> None:
         """Raises _NotMine, and writes nothing, if one of the entries has another epoch than its run."""
         if not rows:
+            return
+        if len(rows) == len(entries) == 1 and entries[0].epoch:
+            mine = entries[0]
+            if self._run(self._insert_one, (*rows[0], mine.run_id, mine.epoch)).rowcount != 1:
+                raise _NotMine
             return
         values = rows[0] if len(rows) == 1 else [value for row in rows for value in row]
         pairs = [value for entry in entries if entry.epoch for value in (entry.run_id, entry.epoch)]
@@ -926,8 +953,6 @@ def _insertion(rows: int) -> str:
 
 @cache
 def _insertion_if_mine(rows: int, pairs: int, lock: str) -> str:
-    if rows == pairs == 1:
-        return INSERT_ONE_IF_MINE.format(lock=lock)
     # Not `(run_id, epoch) IN (VALUES ...)`: SQLite makes a table of that first.
     mine = " OR ".join(["(run_id = ? AND epoch = ?)"] * pairs)
     return INSERT_IF_MINE.format(rows=_marks(["??????"] * rows), count=pairs, pairs=mine, lock=lock)

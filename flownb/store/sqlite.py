@@ -16,7 +16,7 @@ from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 
-from flownb.errors import NotStorable, WorkflowConfigurationError, WorkflowError, WorkflowRuntimeError
+from flownb.errors import NotStorable, WorkflowConfigurationError, WorkflowRuntimeError
 from flownb.store.codec import Codec
 from flownb.store.files import hide_from_git, network_type_of
 from flownb.store.schema import FORMAT, statements
@@ -120,10 +120,8 @@ class SqliteJournal(SqlJournal):
 
     def shrink(self) -> None:
         """As `Journal.shrink` says: the file becomes smaller, by a connection of its own, so that appends only wait."""
-        with self._lock, self._guard():
-            free = self._pragma("freelist_count")
-            if free < SHRINK_AT_PAGES or free < self._pragma("page_count") // 4:
-                return
+        if not self._do(self._is_loose):
+            return
         try:
             with closing(sqlite3.connect(self.path, timeout=self._timeout_s, isolation_level=None)) as other:
                 other.execute("PRAGMA wal_autocheckpoint = 0").fetchone()
@@ -133,6 +131,10 @@ class SqliteJournal(SqlJournal):
                     self._copy_log()
         except sqlite3.OperationalError:  # somebody writes: the next time
             return
+
+    def _is_loose(self) -> bool:
+        free: int = self._pragma("freelist_count")
+        return free >= SHRINK_AT_PAGES and free >= self._pragma("page_count") // 4
 
     def version(self) -> int:
         """As `Journal.version` says."""
@@ -149,8 +151,13 @@ class SqliteJournal(SqlJournal):
     # Statements and transactions.
 
     def _do(self, work: Callable[[], T], run_id: str = "") -> T:
-        with self._lock, self._guard(run_id):
-            return work()
+        with self._lock:
+            if self._closed:
+                raise WorkflowRuntimeError(f"The store {self.place} is closed.")
+            try:
+                return work()
+            except (sqlite3.DatabaseError, UnicodeError) as error:
+                raise self._ours(error, run_id) from error
 
     def _run(self, statement: str, parameters: Sequence[Any] = ()) -> sqlite3.Cursor:
         return self._db.execute(statement, parameters)
@@ -224,7 +231,11 @@ class SqliteJournal(SqlJournal):
 
     def _tidy(self, written: Sequence[Written]) -> None:
         if self._checkpoints:
-            self._log_pages += sum(len(body) for _, rows in written for *_, body in rows) // 4096
+            size = 0
+            for _, rows in written:
+                for row in rows:
+                    size += len(row[4])
+            self._log_pages += size // 4096
             if self._log_pages > LOG_PAGES:
                 with suppress(sqlite3.Error):  # the next one does it
                     self._copy_log()
@@ -299,25 +310,17 @@ class SqliteJournal(SqlJournal):
                     self._db.execute("ROLLBACK")
             raise
 
-    @contextmanager
-    def _guard(self, run_id: str = "") -> Generator[None, None, None]:
-        """Errors of SQLite as ours."""
-        if self._closed:
-            raise WorkflowRuntimeError(f"The store {self.place} is closed.")
-        try:
-            yield
-        except WorkflowError:
-            raise
-        except UnicodeEncodeError as error:
-            raise NotStorable(f"The id of a run is UTF-8 text, not {error.object!r}.") from error
-        except UnicodeDecodeError as error:  # of SQLite's own words, which quote what is damaged
-            raise damaged(run_id, 0, f"{self.place}: its file is damaged") from error
-        except sqlite3.OperationalError as error:
-            raise WorkflowRuntimeError(
+    def _ours(self, error: Exception, run_id: str) -> Exception:
+        """An error of SQLite as one of ours."""
+        if isinstance(error, UnicodeEncodeError):
+            return NotStorable(f"The id of a run is UTF-8 text, not {error.object!r}.")
+        if isinstance(error, UnicodeDecodeError):  # of SQLite's own words, which quote what is damaged
+            return damaged(run_id, 0, f"{self.place}: its file is damaged")
+        if isinstance(error, sqlite3.OperationalError):
+            return WorkflowRuntimeError(
                 f"The store {self.place} cannot be used now: {error}. Nothing of this turn was written."
-            ) from error
-        except sqlite3.DatabaseError as error:
-            raise damaged(run_id, 0, f"{self.place}: {error}") from error
+            )
+        return damaged(run_id, 0, f"{self.place}: {error}")
 
     def _unusable(self, why: str) -> WorkflowConfigurationError:
         return WorkflowConfigurationError(f"The store {self.place} cannot be used: {why}.", place=self.place)

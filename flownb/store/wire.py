@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import types
 from collections.abc import Callable, Sequence
-from functools import cache
+from functools import cache, cached_property
 from typing import Any, Union, get_args, get_origin
 
 import msgspec
@@ -63,16 +63,26 @@ class TickForm:
         self.kind = kind
         self.name = kind.__name__
         self.wire = _wire_struct(kind, omit=("at",))
-        hints = [f.type for f in _fields(kind) if f.name != "at"]
-        self._lowered = _converters(hints, {Out: lower}, to_wire=True)
-        self._lifted = _converters(hints, {Out: lift}, to_wire=False)
-        self._decoder = msgspec.json.Decoder(self.wire)
+        self._hints = [f.type for f in _fields(kind) if f.name != "at"]
+        self._lowered = _converters(self._hints, {Out: lower}, to_wire=True)
+        self._lift = lift
+
+    # Made on first need: who only writes a journal never reads it.
+
+    @cached_property
+    def _lifted(self) -> list[tuple[int, Convert]]:
+        return _converters(self._hints, {Out: self._lift}, to_wire=False)
+
+    @cached_property
+    def _decoder(self) -> msgspec.json.Decoder[Struct]:
+        return msgspec.json.Decoder(self.wire)
 
     def to_wire(self, tick: Tick) -> Struct:
         values = list(astuple(tick))
         del values[0]  # `at` has a column of its own
         for i, convert in self._lowered:
-            values[i] = convert(values[i])
+            if values[i]:  # nothing that is empty holds an `Out`
+                values[i] = convert(values[i])
         return self.wire(*values)
 
     def from_wire(self, at: float, wire: Struct) -> Tick:
