@@ -29,6 +29,7 @@ from msgspec.structs import replace
 
 from flownb.core import commands as c
 from flownb.core import ticks as t
+from flownb.core.editing import find
 from flownb.core.outstanding import is_quiet
 from flownb.core.state import Child, Request, RunState, Timer, is_ended
 from flownb.core.ticks import AnyTick
@@ -44,7 +45,8 @@ from flownb.debug.recording import (
     timer_of,
 )
 from flownb.debug.resting import MOVING, sleeps_of, works
-from flownb.debug.sameness import DRIVING, differences, is_alike
+from flownb.debug.sameness import DRIVING, content, differences, is_alike
+from flownb.debug.subjects import outs_of
 from flownb.runtime.acting import ACTIONS
 from flownb.runtime.gatekeeper import Seen
 from flownb.runtime.questions import accepted_of
@@ -63,7 +65,7 @@ _GATE = (t.GateClosed, t.GateOpened, t.StepsGranted, t.BreakpointHit)
 #: So many recorded ticks of a delivery may change places.
 _NEAR = 3
 _FROM_OUTSIDE = (t.EventArrived, t.RequestAnswered, t.RequestDisposed, t.CancelRequested)
-_STAMPS = frozenset({"at", "held", "entry"})
+_STAMPS = frozenset({"at", "held", "entry", "hand"})
 
 
 class Playback:
@@ -286,6 +288,8 @@ class Playback:
             return self._feed(line, tick) if is_quiet(self.runner.state) else "passed"
         if kind == "nobody":  # it was late, and changed nothing
             return "passed" if self.report.divergence else self._feed(line, tick)
+        if isinstance(tick, (t.EventEdited, t.EventDropped)):
+            return self._play_hand(line, tick)
         if kind == "run":
             if hasattr(tick, "delivery"):
                 pair = self.pairs.by_recorded.get(tick.delivery)
@@ -296,6 +300,14 @@ class Playback:
         if kind in ("rate", "timeout", "grace"):
             return self._play_timer(line, None)
         return self._play_owned(line)
+
+    def _play_hand(self, line: Line, tick: t.EventEdited | t.EventDropped) -> Verdict:
+        """What a person made of something that waits: of the same delivery, if that brings the same here."""
+        pair = self.pairs.by_recorded.get(tick.delivery)
+        d = find(self.runner.state, tick.step, pair.delivery if pair is not None else tick.delivery)
+        if d is None or content(outs_of(d)) != content(tick.original):
+            return "passed"
+        return self._feed(line, replace(tick, delivery=d.id))
 
     def _play_driving(self, line: Line) -> Verdict:
         """How the run was driven: its gate, and what began its code anew."""

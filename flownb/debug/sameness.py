@@ -305,6 +305,17 @@ def _hold_changed(tick: t.HoldChanged) -> Iterator[Fact]:
     yield Fact("reason", tick.reason, tick.reason or "released")
 
 
+def _event_edited(tick: t.EventEdited) -> Iterator[Fact]:
+    yield _step(tick)
+    yield Fact("event", content(tick.outs), _many(tick.outs))
+    yield Fact("original", content(tick.original), f"in the place of {_many(tick.original)}")
+
+
+def _event_dropped(tick: t.EventDropped) -> Iterator[Fact]:
+    yield _step(tick)
+    yield Fact("dropped", content(tick.original), _many(tick.original))
+
+
 _FACTS: dict[type[t.Tick], Callable[[Any], Iterator[Fact]]] = {
     t.RunStarted: _run_started,
     t.EventArrived: _event_arrived,
@@ -323,6 +334,8 @@ _FACTS: dict[type[t.Tick], Callable[[Any], Iterator[Fact]]] = {
     t.ChildFinished: _child_finished,
     t.CancelRequested: _cancel_requested,
     t.HoldChanged: _hold_changed,
+    t.EventEdited: _event_edited,
+    t.EventDropped: _event_dropped,
 }
 
 #: Ticks of which something matters: what happened in a run.

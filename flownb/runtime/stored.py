@@ -316,7 +316,7 @@ def _follow_on(runner: Runner) -> None:
     before = runner.before_seq
     become_viewer(runner, "another process went on with it")
     _look_on(runner)
-    if not any(type(tick) is RunOpened for tick in runner.ticks[before:]):
+    if runner.state.status != "suspended" and not any(type(tick) is RunOpened for tick in runner.ticks[before:]):
         _decide_again(runner)  # it was only steered there (R5.13), and is still this process's
 
 

@@ -586,6 +586,27 @@ def test_a_timer_that_is_not_there_is_named():
     run.cancel()
 
 
+# -- played back
+
+
+def test_a_replay_does_what_people_did():
+    """R6.43, R5.29 to R5.31: at its place, so that the same code comes to the same ticks."""
+    run, go = busy(n=4)
+    queued = [w for w in run.debug.inbox.work if w.where == "queued"]
+    run.debug.edit(queued[0], {"no": 50}).result(20)
+    run.debug.drop(queued[1]).result(20)
+    run.pause().result(20)
+    go()
+    waits(run)
+    run.debug.edit(0, {"no": 7})
+    run.cont()
+    assert run.result(20) == [7, 50, 3]
+    again = run.debug.replay()
+    assert again.result(20) == [7, 50, 3]
+    assert again.debug.divergence is None
+    assert [type(tick) for tick in again.debug.ticks] == [type(tick) for tick in run.debug.ticks]
+
+
 # -- the inbox in words
 
 

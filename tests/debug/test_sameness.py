@@ -135,6 +135,9 @@ def test_differences_are_told_in_words():
 
 def test_every_kind_of_tick_is_driving_or_has_a_line_and_a_title():
     """A new tick is one of the two, by a decision."""
+    edited = t.EventEdited(1.0, "work", 2, (out(Item(no=2)),), (out(Item(no=1)),), "ann")
+    assert line_of(edited) == "EventEdited of work: Item(no=2), in the place of Item(no=1)"
+    assert line_of(t.EventDropped(1.0, "work", 2, (out(Item(no=1)),))) == "EventDropped of work: Item(no=1)"
     left = {t.QuietNoticed, t.RequestHeld, t.HoldChanged, t.TimerFired}
     for kind in get_args(t.AnyTick):
         assert issubclass(kind, DRIVING) or issubclass(kind, TITLED) or kind in left, kind
