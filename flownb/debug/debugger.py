@@ -12,6 +12,7 @@ from flownb.debug import goals, hands
 from flownb.debug.breakpoints import Breakpoints
 from flownb.debug.conditions import Condition, When
 from flownb.debug.inbox import Inbox, inbox_of
+from flownb.debug.meant import refuse_steps
 from flownb.debug.story import story
 from flownb.debug.subjects import event_name, step_name
 from flownb.errors import WorkflowConfigurationError
@@ -63,10 +64,12 @@ class Debugger:
 
         Raises:
             ValueError: `n` is below 1.
+            WorkflowRuntimeError: Another process drives the run, or it was imported; so for `over`, `out` and `run_to`.
         """
         if n < 1:
             raise ValueError(f"step(n) admits at least one tick, got {n}.")
         runner = self._runner
+        refuse_steps(runner)
         handle: Pending[Moment] = Pending("the next tick", runner.host.loop)
 
         def grant() -> None:
@@ -177,6 +180,7 @@ class Debugger:
         """Open the gate, and that of a parent, until a goal is reached; the handle may outlive the run, if somebody
         else tells it then."""
         runner = self._runner
+        refuse_steps(runner)
         since = runner.state.seq
         failed: list[Exception] = []
 

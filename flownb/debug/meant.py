@@ -142,8 +142,15 @@ def refuse_viewer(runner: Runner) -> None:
     if is_viewed(runner):
         raise WorkflowRuntimeError(
             f"Run {runner.run_id!r} is only looked at here; what comes next is known to the process that drives it. "
-            f"Edit it there, or take it over: flow.resume({runner.run_id!r})."
+            f"Step it or edit it there, or take it over: flow.resume({runner.run_id!r})."
         )
+
+
+def refuse_steps(runner: Runner) -> None:
+    """Whoever only looks at a run that goes on has no gate to work tick by tick; on whatever thread."""
+    if not runner.ended:
+        refuse_changes(runner)
+        refuse_viewer(runner)
 
 
 def refuse_drop(tick: AnyTick) -> None:

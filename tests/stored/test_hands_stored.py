@@ -79,6 +79,9 @@ def test_a_viewer_s_hand_goes_through_the_store(place: str, open_store: Open, ot
     viewer = store.run("r")
     with pytest.raises(WorkflowRuntimeError, match="only looked at here"):
         viewer.debug.edit(0, Item(no=1))
+    for step in (viewer.debug.step, viewer.debug.over, viewer.debug.out, lambda: viewer.debug.run_to(step="ask")):
+        with pytest.raises(WorkflowRuntimeError, match="only looked at here"):
+            step()
     viewer.debug.drop("ask")
     process.wait("any(type(tick).__name__ == 'EventDropped' for tick in run.debug.ticks)")
 
@@ -91,6 +94,8 @@ def test_an_imported_run_is_not_touched(open_store: Open, tmp_path: Any):
     store.export("r", tmp_path / "r.flow")
     there = open_store(str(tmp_path / "b.db"))
     imported = there.run(there.import_(tmp_path / "r.flow"))
+    with pytest.raises(RunReadOnly, match="was imported"):
+        imported.debug.step()
     for verb in (imported.debug.drop, imported.debug.fire):
         with pytest.raises(RunReadOnly, match="was imported"):
             verb("ask")
