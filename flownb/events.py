@@ -222,7 +222,7 @@ class OutcomeUnknown(InputRequiredEvent[OutcomeDecision], defer_build=True):
     started_at: float = 0.0
 
 
-class RunAgainDecision(BaseModel):
+class RunAgainDecision(BaseModel, defer_build=True):
     """What a replay does with a step that must not simply run twice: run its code, take what was recorded of it (with
     no record: as if it had returned nothing), or skip it, as if it had returned nothing."""
 
