@@ -219,8 +219,7 @@ def _retry(panel: RunPanel, message: Message) -> bool:
 
 def _replay(panel: RunPanel, message: Message) -> bool:
     with kernel.shown_elsewhere():
-        debug: Any = panel.run.debug
-        made = debug.replay()
+        made = panel.run.debug.replay()
     return _shows(panel, message, made)
 
 

@@ -22,6 +22,7 @@ from flownb.notebook.layout import Layout, lay_out, topological
 from flownb.notebook.payload import preview
 from flownb.notebook.publisher import Publisher, publisher_of
 from flownb.notebook.questions import title_of
+from flownb.notebook.replays import is_replay, replay_line
 from flownb.notebook.svg import live_svg
 from flownb.notebook.twin import Twin, twin_class
 from flownb.notebook.viewmodel import Projection, counts_line, queue_lines, status_words
@@ -175,6 +176,7 @@ class Screen:
             "held": [list(pair) for pair in self.run.debug.standing_still],
             "stops": stops.lines(self._breakpoints, self.set_at) if self._breakpoints is not None else [],
             "retry": retrying.offered(runner),
+            "replay": replay_line(self.run),
             "children": len(state.side.children),
             "questions": self._questions(opened),
             "error": self._error(state),
@@ -259,6 +261,8 @@ def _origin(run: Run[Any]) -> str:
     parent = run._runner.state.head.parent
     if parent is not None:
         return f"child of {parent.run_id}"
+    if is_replay(run):
+        return f"replay of {run.debug.replayed.run_id}"
     forked = run.forked_from
     return f"fork of {forked[0]} at #{forked[1]}" if forked is not None else ""
 

@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from debugged import RUN, begin, facts, row, step, wait_place, wait_told
+from debugged import ASK, RUN, begin, facts, row, step, wait_place, wait_told
 from lab_harness import Lab, Opener
 from panel_page import Panel
 
@@ -177,6 +177,43 @@ def test_edit_and_retry_of_a_failed_run(lab_notebook: Opener):
     fork.wait_status("completed")
     assert panel.status() == "failed"
     assert "fork of" in fork.view.locator(".fl-from").inner_text()
+
+
+def test_replay_with_changed_code_tells_the_first_difference(lab_notebook: Opener):
+    """The recording of what did not change, the cell's new code for what did (R6.43)."""
+    source = """
+class Half(Event):
+    n: float
+
+small = Workflow("small")
+
+@small.step
+async def halve(ev: StartEvent) -> Half:
+    return Half(n=21)
+
+@small.step
+async def double(ev: Half) -> StopEvent:
+    return StopEvent(result=ev.n * 2)
+
+run = small.debug()
+"""
+    lab, panel = begin(lab_notebook, source)
+    panel.verb("Continue").click()
+    panel.wait_status("completed")
+    changed = "@small.step\nasync def double(ev: Half) -> StopEvent:\n    return StopEvent(result=ev.n * 3)"
+    lab.set_source(ASK, changed)
+    lab.run(ASK)
+    panel.verb("Replay").click()
+    again = Panel(lab, RUN, 1)
+    again.wait_drawn()
+    again.wait_status("completed")
+    assert "replay of" in again.view.locator(".fl-from").inner_text()
+    line = again.view.locator(".fl-replay.differs")
+    line.wait_for()
+    assert "First difference" in line.inner_text()
+    assert "double" in line.inner_text()
+    line.locator(".fl-link").click()
+    again.view.locator(".fl-tr.at", has_text="double").wait_for()
 
 
 def test_into_a_sub_workflow(lab_notebook: Opener):

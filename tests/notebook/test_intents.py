@@ -6,7 +6,6 @@ from typing import Any
 import pytest
 
 from flownb import Context, Event, StartEvent, StopEvent, Workflow
-from flownb.debug.debugger import Debugger
 from flownb.notebook import kernel
 from flownb.notebook.panel import MOST_BELOW, RunPanel
 from tests.notebook.panels import Begin, Count, Done, Hangs, Page, YesNo, on_engine, panel_of
@@ -183,13 +182,44 @@ def test_a_retry_of_what_no_single_event_ended_has_no_draft():
         made.cancel()
 
 
-def test_replay_shows_the_run_that_it_makes(monkeypatch: pytest.MonkeyPatch):
-    run = Count().run(n=2)
+def test_a_replay_is_shown_with_its_first_difference():
+    """R6.43: steps that did not change come from the recording; what a changed one does otherwise is said."""
+    flow = Workflow("replayed")
+
+    @flow.step
+    def write(ev: Begin) -> Letter:
+        return Letter(to="ann")
+
+    @flow.step
+    def send(ev: Letter) -> StopEvent:
+        return StopEvent(result=ev.to)
+
+    run = flow.run()
     run.result(timeout=10)
-    monkeypatch.setattr(Debugger, "replay", lambda self: self.fork(3), raising=False)
     with panel_of(run) as (panel, page):
         reply = page.ask("replay")
-        assert [made.run.run_id for made in below(panel)] == [reply["shows"]]
+        (same,) = below(panel)
+        assert same.run.run_id == reply["shows"]
+        assert same.view.graph["from"] == f"replay of {run.run_id}"
+        same.run.result(timeout=10)
+        wait_until(lambda: same.view.live.get("replay", {}).get("text"))
+        assert same.view.live["replay"] == {
+            "run": run.run_id,
+            "text": "the same; 2 starts of steps came from the recording, 0 ran",
+            "step": "",
+            "seq": 0,
+        }
+
+        @flow.step
+        def send(ev: Letter) -> StopEvent:
+            return StopEvent(result=f"to {ev.to}")
+
+        page.ask("replay")
+        other = below(panel)[1]
+        assert other.run.result(timeout=10) == "to ann"
+        wait_until(lambda: other.view.live.get("replay", {}).get("seq"))
+        line = other.view.live["replay"]
+        assert (line["step"], line["seq"]) == ("send", other.run.debug.divergence.seq)
 
 
 def test_panels_below_are_put_away_and_only_so_many_stand_there():

@@ -101,6 +101,7 @@ function render({ model, el }) {
     form: (id) => intend("form", { request: id }),
   });
   const wrong = problems({
+    go: look,
     select: (step) => select((graph.nodes ?? []).findIndex((/** @type {any} */ n) => n.label === step)),
   });
   const inGraph = { select, stop: stopAt };
@@ -258,6 +259,7 @@ function render({ model, el }) {
     table.at(at.seq, at.isLive);
     drawInspector(now, last);
     wrong.failure(now.error);
+    wrong.replay(now.replay);
     ask.draw(now);
     tick();
   }
