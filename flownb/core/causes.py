@@ -14,6 +14,8 @@ _SOURCES: dict[type[t.Tick], Source] = {
     t.RunStarted: "outside",
     t.EventArrived: "outside",
     t.CancelRequested: "outside",
+    t.EventEdited: "outside",
+    t.EventDropped: "outside",
     t.StepFinished: "step",
     t.StepFailed: "step",
     t.EventsSent: "step",
