@@ -116,11 +116,8 @@ def admit(run: Run[Any], what: Any) -> Pending[Moment]:
     def act() -> Pending[Moment]:
         refuse_end(runner)
         i = place_of(runner, what)
-        tick, ahead = runner.inbox[i], list(islice(runner.inbox, i))
         refuse_open(runner)
-        refuse_order(tick, ahead)
-        if ahead:
-            _stands(runner, i, replace(tick, hand=replace(_hand(tick), ahead=len(ahead))), is_stored=False)
+        refuse_order(runner.inbox[i], islice(runner.inbox, i))
         return _admit(run, i)
 
     return between_turns(runner, act)
@@ -208,8 +205,11 @@ def _stands(runner: Runner, i: int, tick: AnyTick, *, is_stored: bool = True) ->
 
 
 def _admit(run: Run[Any], i: int) -> Pending[Moment]:
-    """Let the tick at a place pass, and no other."""
+    """Let the tick at a place pass, and no other; it is marked if others stood before it (R5.73)."""
     runner = run._runner
+    if i:
+        behind = runner.inbox[i]
+        _stands(runner, i, replace(behind, hand=replace(_hand(behind), ahead=i)), is_stored=False)
     tick = runner.inbox[i]
     del runner.inbox[i]
     runner.inbox.appendleft(tick)

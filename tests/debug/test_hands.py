@@ -391,6 +391,19 @@ def test_an_event_from_outside_is_dropped_and_its_sender_told():
     assert [tick.hand is not None and tick.hand.is_dropped for tick in values(run, EventArrived)] == [True, False]
 
 
+def test_what_is_dropped_out_of_turn_says_so():
+    """R5.30, R5.73: those that stood before it still do."""
+    run = outside()
+    run.send_event(Item(no=1))
+    run.send_event(Item(no=2))
+    waits(run, 2)
+    moment = run.debug.drop(1).result(20)
+    assert (moment.tick.hand.is_dropped, moment.tick.hand.ahead) == (True, 1)
+    assert moment.told == "Item(no=2) came from ann, dropped and admitted ahead of 1 by ann: it goes nowhere"
+    run.cont()
+    assert run.result(20) == 1
+
+
 def test_what_waits_for_a_worker_is_dropped_alone_or_with_all_of_its_step():
     """R5.30: its branch is paid, so the join does not wait for it."""
     run, go = busy(n=4)
