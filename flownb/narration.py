@@ -120,7 +120,9 @@ def _finished(before: RunState | None, tick: t.StepFinished, after: RunState) ->
 def _failed(before: RunState | None, tick: t.StepFailed, after: RunState) -> str:
     d = delivery_of(tick, before)
     attempt = f", attempt {d.attempt}" if d is not None else ""
-    return f"{tick.step} failed with {failure_words(tick.failure)}{attempt}"
+    outs = () if d is None else d.out if isinstance(d.out, tuple) else (d.out,)
+    given = f", given {listed(outs)}" if outs else ""
+    return f"{tick.step} failed with {failure_words(tick.failure)}{attempt}{given}"
 
 
 def _sent(before: RunState | None, tick: t.EventsSent, after: RunState) -> str:

@@ -12,6 +12,7 @@ from flownb.core.outstanding import describe, is_still, waits_for
 from flownb.core.state import Delivery, Did, RunState
 from flownb.core.ticks import AnyTick, BreakpointHit, EventsSent, GateClosed, GateOpened, StepFailed, StepFinished
 from flownb.moment import deliveries
+from flownb.wording import listed
 
 #: Ticks that are named in a text, joins that are told of, and deliveries of each kind that are looked at.
 _LOOKS, _LACKS, _NAMED = 3, 3, 8
@@ -141,7 +142,7 @@ def looks_at_the_end(state: RunState, ticks: Sequence[AnyTick], before: RunState
         yield from islice(((n, f"{name} failed before") for n in attempts if n < state.seq), _NAMED)
         d = living(before, state.failed_step, own) if before is not None else None
         if d is not None:
-            yield d.cause, f"{name} was given {describe(d.out)}"
+            yield d.cause, f"{name} was given {listed(d.out if isinstance(d.out, tuple) else (d.out,))}"
 
 
 def longest_of(state: RunState) -> Delivery | None:

@@ -81,6 +81,10 @@ _ELSEWHERE = {
     "at": "run.debug.at(seq)",
     "stop": "run.cancel()",
     "graph": "run.view.graph()",
+    "send": "run.send_event(event)",
+    "fork": "run.debug.fork(at=seq)",
+    "replay": "run.debug.replay()",
+    "breakpoints": "run.debug.breakpoints, those of its workflow",
 }
 
 

@@ -113,18 +113,18 @@ def test_an_empty_fan_out_a_single_list_and_several_events():
 def test_a_failure_is_tried_again_taken_or_the_end():
     play = Play()
     assert play.says("work", t.StepFailed, failure=ODD, retry_at=102.0) == (
-        "work failed with ValueError('x'), attempt 1: it is tried again in 2 s"
+        "work failed with ValueError('x'), attempt 1, given Start: it is tried again in 2 s"
     )
     assert play.feed(t.TimerFired(102.0, 1)) == "work is tried again: work starts again, attempt 2"
     assert play.says("work", t.StepFailed, failure=ODD, retry_at=102.0) == (
-        "work failed with ValueError('x'), attempt 2: work starts again, attempt 3"
+        "work failed with ValueError('x'), attempt 2, given Start: work starts again, attempt 3"
     )
     assert play.says("work", t.StepFailed, failure=Failure("m.n:Odd", "")) == (
-        "work failed with Odd(), attempt 3: the run fails"
+        "work failed with Odd(), attempt 3, given Start: the run fails"
     )
     taken = Play(spec(step("work", "Start"), step("rescue", "Failed", "Stop", catches=())))
     assert taken.says("work", t.StepFailed, failure=ODD, failed=out("Failed", 1)) == (
-        "work failed with ValueError('x'), attempt 1: rescue gets it and starts"
+        "work failed with ValueError('x'), attempt 1, given Start: rescue gets it and starts"
     )
 
 
@@ -134,7 +134,7 @@ def test_a_retry_that_finds_no_worker_waits_for_one():
     play.finish("load", row(0), row(1), fan=True)
     play.says("score", t.WaitOpened, mark=1, wait=t.Sleep(200.0))
     assert play.says("score", t.StepFailed, n=0, failure=ODD, retry_at=100.0) == (
-        "score failed with ValueError('x'), attempt 1: it is tried again by the next free worker"
+        "score failed with ValueError('x'), attempt 1, given Row(no=0): it is tried again by the next free worker"
     )
 
 
@@ -372,7 +372,7 @@ def test_a_wait_that_is_awaited_again_and_what_a_failed_attempt_leaves():
     play.feed(t.WaitOpened(100.0, "work", 1, 1, 1, child), t.WaitOpened(100.0, "work", 1, 1, 2, sleep))
     assert play.feed(t.WaitOpened(100.0, "work", 1, 1, 2, sleep)) == "work goes on waiting for what it waited for"
     assert play.says("work", t.StepFailed, failure=ODD, retry_at=140.0) == (
-        "work failed with ValueError('x'), attempt 1: it is tried again in 40 s; 1 child run is stopped"
+        "work failed with ValueError('x'), attempt 1, given Start: it is tried again in 40 s; 1 child run is stopped"
     )
     play = Play()
     play.feed(t.WaitOpened(100.0, "work", 1, 1, 1, sleep), t.TimerFired(130.0, 1))

@@ -652,7 +652,8 @@ def test_a_failure_on_the_stream_names_step_and_exception():
         assert "raise ValueError" in event.traceback
         assert event.model_dump_json()
         assert run.why() == (
-            "Failed at tick 2 in boom: ValueError: x. Look at tick 2 (boom failed) and tick 1 (boom was given Begin)."
+            "Failed at tick 2 in boom: ValueError: x. Look at tick 2 (boom failed) and tick 1 "
+            "(boom was given Begin(n=3))."
         )
         assert run.why().ticks == (2, 1)
 

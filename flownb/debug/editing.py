@@ -20,7 +20,7 @@ from flownb.core.ticks import (
 )
 from flownb.core.values import Out
 from flownb.definition import Definition
-from flownb.errors import AnswerInvalid, WorkflowConfigurationError
+from flownb.errors import AnswerInvalid, WorkflowConfigurationError, near
 from flownb.events import Event
 from flownb.runtime.copying import copied
 from flownb.runtime.results import out_of, value_out
@@ -54,8 +54,8 @@ def with_fields(old: BaseModel | UnknownEvent, changes: Mapping[str, Any]) -> Ba
     kind = type(old)
     known = {name: getattr(old, name) for name in kind.model_fields} | (old.model_extra or {})
     strange = [name for name in changes if name not in known]
-    if strange and kind.model_config.get("extra") != "allow":
-        raise AnswerInvalid(f"{kind.__name__} has no field {strange[0]!r}; it has {', '.join(known) or 'none'}.")
+    if strange and known:  # a misspelt field is an error, unless the event declares none
+        raise AnswerInvalid(f"{kind.__name__} has no field {strange[0]!r}. {near(strange[0], list(known), 'It has')}")
     try:
         return kind.model_validate({**known, **changes})
     except ValidationError as error:

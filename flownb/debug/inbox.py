@@ -16,6 +16,7 @@ from flownb.core.ticks import AnyTick, StepFailed, StepFinished
 from flownb.debug.subjects import outs_of
 from flownb.moment import failure_of, waits_of
 from flownb.narration import happened, told
+from flownb.preview import preview
 from flownb.runtime.runner import Runner
 
 #: So many of each kind are named in a repr; the rest is counted.
@@ -38,7 +39,9 @@ class Work(Struct, frozen=True):
     why: str
 
     def __str__(self) -> str:
-        named = ", ".join(type(event).__name__ for event in self.events[:_NAMED]) or "[]"
+        more = len(self.events) - _NAMED
+        named = ", ".join(preview(event, 60) for event in self.events[:_NAMED]) or "[]"
+        named += f" and {more:,} more" if more > 0 else ""
         return f"{self.step} {self.where}: {named}{f', {self.why}' if self.why else ''}"
 
 

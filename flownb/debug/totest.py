@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import keyword
 import re
@@ -22,6 +23,7 @@ from flownb.workflow import Workflow
 MARK = "Written by run.debug.to_test"
 SUFFIX = ".flownb.zip"
 _HEAD = 2_000
+_SEAL = "\n# As it was written: "
 
 _TEST = '''\
 """Run {run_id} of {workflow}, replayed on the code as it is now.
@@ -66,7 +68,8 @@ def to_test(run: Run[Any], path: str | Path) -> Path:
         The test's file.
 
     Raises:
-        WorkflowConfigurationError: A file is there that was not written here, or the name ends otherwise.
+        WorkflowConfigurationError: A file is there that was not written here or was edited since, or the name ends
+            otherwise.
         WorkflowRuntimeError: The run has no tick yet.
         NotStorable: A value of the run can be in no file.
         OSError: A file cannot be written.
@@ -84,7 +87,7 @@ def to_test(run: Run[Any], path: str | Path) -> Path:
         store.export(run.run_id, recording)
     else:
         export_unstored(run._runner, recording)
-    target.write_text(text_of(run, recording.name), "utf-8")
+    target.write_text(_sealed(text_of(run, recording.name)), "utf-8")
     return target
 
 
@@ -92,15 +95,30 @@ def _refuse_other(target: Path, recording: Path) -> None:
     """Raises WorkflowConfigurationError if something would be lost."""
     if target.exists():
         with target.open(encoding="utf-8", errors="replace") as file:
-            if MARK not in file.read(_HEAD):
-                raise WorkflowConfigurationError(
-                    f"{str(target)!r} is there, and to_test did not write it: name another file, or remove that one."
-                )
+            text = file.read()
+        if MARK not in text[:_HEAD]:
+            raise WorkflowConfigurationError(
+                f"{str(target)!r} is there, and to_test did not write it: name another file, or remove that one."
+            )
+        if not _is_as_written(text):
+            raise WorkflowConfigurationError(
+                f"{str(target)!r} was edited since to_test wrote it: name another file, or remove that one."
+            )
     elif recording.exists():
         raise WorkflowConfigurationError(
             f"{str(recording)!r} is there without its test {target.name!r}, so it may be something else: name another "
             "file, or remove that one."
         )
+
+
+def _sealed(text: str) -> str:
+    """The text with a last line that tells whether it is as it was written."""
+    return f"{text}{_SEAL}{hashlib.sha256(text.encode()).hexdigest()[:16]}\n"
+
+
+def _is_as_written(text: str) -> bool:
+    before, seal, _ = text.rpartition(_SEAL)
+    return bool(seal) and _sealed(before) == text
 
 
 def text_of(run: Run[Any], recording: str) -> str:

@@ -94,8 +94,8 @@ class _Memory(Struct):
     met: dict[int, int]
     #: Ticks that were looked at before they were reduced, by identity, and by which breakpoints: released, they pass.
     stood: dict[int, tuple[AnyTick, frozenset[int]]]
-    #: Starts (delivery, start number) that were held: released, they begin.
-    held: set[tuple[int, int]]
+    #: Starts (delivery, start number) that were held, and by which breakpoints: for these they begin when released.
+    held: dict[tuple[int, int], frozenset[int]]
     #: The next work tick is one that a person asked for: no breakpoint stands before it.
     is_asked: bool = False
 
@@ -105,7 +105,7 @@ class Gatekeeper:
 
     def __init__(self, runner: Runner) -> None:
         self._runner = runner
-        self._now = _Memory({}, {}, set())
+        self._now = _Memory({}, {}, {})
         # Of the turn that is under way: how all was before it, what the ticks of its batch were when they came (None
         # for those made here), and who is told of hits once it is in the journal.
         self._before: _Memory | None = None
@@ -124,7 +124,7 @@ class Gatekeeper:
     def begin(self) -> None:
         """A turn begins; it may have to be undone."""
         now = self._now
-        self._before = _Memory(dict(now.met), dict(now.stood), set(now.held), now.is_asked)
+        self._before = _Memory(dict(now.met), dict(now.stood), dict(now.held), now.is_asked)
         self._goals = list(self._runner.stops)
 
     def undo(self, batch: Sequence[AnyTick]) -> list[AnyTick]:
@@ -200,24 +200,32 @@ class Gatekeeper:
         asked = [stand for stand in stands if stand.at == "start" or (stand.at == "before" and not is_work)]
         held: list[int] = []
         hits: dict[int, tuple[Stand, str]] = {}
-        known = set(self._now.held)
+        seen: set[int] = set()
         while asked and not is_ended(after):
-            started = [command.delivery for command in commands if type(command) is StartStep]
-            fresh = tuple(d for d in started if (d.id, d.start) not in known)
-            known.update((d.id, d.start) for d in fresh)
-            stopped: set[int] = set()
-            look = Look(self._runner, "start", state, tick, after, commands, fresh)
+            fresh = [c.delivery for c in commands if type(c) is StartStep and c.delivery.id not in seen]
+            seen.update(d.id for d in fresh)
+            stopped: dict[int, frozenset[int]] = {}
             for stand in asked if fresh else ():
-                for match in stand.matches(look):
+                new = tuple(d for d in fresh if self._is_new(stand, d))
+                look = Look(self._runner, "start", state, tick, after, commands, new)
+                for match in stand.matches(look) if new else ():
                     if self._counts(stand, match):
-                        stopped.add(match.delivery)
+                        stopped[match.delivery] = stopped.get(match.delivery, frozenset()) | {stand.number}
                         hits.setdefault(stand.number, (stand, match.error))
             if not stopped:
                 break
-            held += [d.id for d in fresh if d.id in stopped]
-            self._now.held.update((d.id, d.start) for d in fresh if d.id in stopped)
+            for d in fresh:
+                if d.id in stopped:
+                    held.append(d.id)
+                    key = d.id, d.start
+                    self._now.held[key] = self._now.held.get(key, frozenset()) | stopped[d.id]
             after, commands = reduce(state, replace(tick, held=tuple(held)))
         return tuple(held), list(hits.values())
+
+    def _is_new(self, stand: Stand, d: Delivery) -> bool:
+        """Whether a breakpoint has not let a start go yet. What was held has come by those that stand before ticks."""
+        by = self._now.held.get((d.id, d.start))
+        return by is None or (stand.at == "start" and stand.number not in by)
 
     def _met_by(self, stand: Stand, look: Look) -> list[str]:
         """One error, or "", if the breakpoint stands here; nothing if not."""

@@ -17,7 +17,7 @@ from flownb.runs import Store
 from flownb.runtime.commit import Committer
 from flownb.store.codec import Codec
 from flownb.testing import ManualClock
-from tests.polling import until, until_asked
+from tests.polling import until, until_asked, wait_until
 from tests.runtime.flows import Approve, Begin, Count, CountingJournal, Done, Item, Plain, Verdict
 
 
@@ -750,3 +750,19 @@ def test_plain_steps_stop_at_breakpoints_too():
     run.cont()
     assert run.result(20) == list(range(8))
     assert replays(run)
+
+
+def test_a_breakpoint_that_is_set_while_others_hold_starts_stands_before_them_too():
+    """R5.25: narrowed, or mended, it stops what is still held back; the one that held it lets it go."""
+    run = Count().debug(n=3)
+    first = run.debug.breakpoints.add(step="work", at="start")
+    run.cont().result(20)
+    wait_until(lambda: run._runner.state.side.held.n == 3)
+    first.remove()
+    second = run.debug.breakpoints.add(step="work", at="start", when="event.no == 1")
+    run.cont().result(20)
+    wait_until(lambda: second.hits == 1)
+    assert [work.events[0].no for work in run.debug.inbox.work if work.where == "held"] == [1]
+    run.cont()
+    assert run.result(20) == [0, 1, 2]
+    assert second.hits == 1

@@ -633,7 +633,7 @@ def test_the_inbox_says_what_comes_next_and_who_waits_for_what():
     )
     text = repr(inbox)
     assert f"<Inbox of {run.run_id}: 2 ticks, the gate is closed (person)" in text
-    assert "work running: Item, its end waits before the gate" in text
+    assert "work running: Item(no=0), its end waits before the gate" in text
     assert "join: 0 of 2 arrived, missing Done from #3 (work is running Item, branch 0)" in text
     assert run.now.seq == 3
     run.cont()
@@ -642,7 +642,7 @@ def test_the_inbox_says_what_comes_next_and_who_waits_for_what():
     asks = Asks().run(n=1)
     wait_until(lambda: asks.status == "waiting")
     assert asks.debug.inbox.people == ("ask asks Approve (request 1)",)
-    assert "ask waiting: Begin, asks Approve" in repr(asks.debug.inbox)
+    assert "ask waiting: Begin(n=1), asks Approve" in repr(asks.debug.inbox)
     asks.cancel()
 
 

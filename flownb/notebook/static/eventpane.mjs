@@ -87,7 +87,7 @@ function lines(shown, go) {
   if (!detail) return [...out, dim(shown.waits)];
   const pairs = (detail.payload ?? []).flatMap((/** @type {[string, string]} */ [name, text]) => [
     make("dt", { text: name, title: name }),
-    make("dd", { text, title: text }),
+    name === "traceback" ? make("dd", {}, make("pre", { text })) : make("dd", { text, title: text }),
   ]);
   out.push(pairs.length ? make("dl", {}, ...pairs) : dim("No fields."));
   const cause = make("p", { class: "fl-cause" });
