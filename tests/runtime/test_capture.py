@@ -7,20 +7,16 @@ import threading
 import pytest
 
 from flownb import StopEvent, Workflow
-from flownb.core.ticks import CancelRequested
-from flownb.runtime import capture, host
+from flownb.runtime import capture
 from tests.polling import wait_until
+from tests.restarting import end_all_runs
 from tests.runtime.flows import Begin, Count, Forever
 
 
 @pytest.fixture(autouse=True)
 def no_other_run() -> None:
     """The streams are the process's: runs that other tests left open would keep them routed."""
-    host._let_go_of_closed_loops()
-    engine = host.engine()
-    for runner in list(engine.runners):
-        engine.call(runner.put, CancelRequested(0.0))
-    wait_until(lambda: not engine.runners)
+    end_all_runs()
 
 
 def test_the_streams_are_routed_while_a_run_lives_and_put_back_after(monkeypatch: pytest.MonkeyPatch):

@@ -8,7 +8,14 @@ import pytest
 from flownb import Store
 from flownb.runtime import switching
 from tests.polling import wait_for_questions, wait_until
+from tests.restarting import end_all_runs
 from tests.runtime.flows import Asks, Count
+
+
+@pytest.fixture(autouse=True)
+def no_other_run() -> None:
+    """The interval is the process's: a stored run that another test left open would keep it short."""
+    end_all_runs()
 
 
 @pytest.mark.parametrize("kept", [True, False], ids=["stored", "in memory"])

@@ -5,11 +5,14 @@ import asyncio
 from workflows import Context, Workflow, step
 from workflows.events import HumanResponseEvent, StartEvent, StopEvent
 
+begun, sent = asyncio.Event(), asyncio.Event()
+
 
 class Late(Workflow):
     @step
     async def wait(self, ctx: Context, ev: StartEvent) -> StopEvent:
-        await asyncio.sleep(0.1)
+        begun.set()
+        await sent.wait()
         try:
             reply = await ctx.wait_for_event(HumanResponseEvent, waiter_id="w", timeout=0.1)
         except TimeoutError:
@@ -19,8 +22,10 @@ class Late(Workflow):
 
 async def main() -> object:
     handler = Late(timeout=10).run()
-    await asyncio.sleep(0.02)
+    await begun.wait()
     await handler.send_event(HumanResponseEvent(response="early"))
+    await asyncio.sleep(0.02)  # it comes, and finds nobody
+    sent.set()
     return await handler
 
 
