@@ -53,7 +53,8 @@ def test_a_run_of_classes_that_this_process_does_not_know(place: str, other: Sta
         assert moments[1].told.startswith("split finished with a list of 3, Page(no=0), Page(no=1) and Page(no=2): ")
         assert [moment.told for moment in moments] == told
         assert told[-1] == (
-            "total failed with ValueError('no total'), attempt 1, given Done(no=0), Done(no=1) and Done(no=2): the run fails"
+            "total failed with ValueError('no total'), attempt 1, given Done(no=0), Done(no=1) and Done(no=2): "
+            "the run fails"
         )
         assert list(run.debug.probe("event.no", start=2, stop=2)) == [Row(2, 0), Row(2, 1), Row(2, 2)]
         assert run.debug.probe("len(state)").values[-1] == 3
