@@ -30,7 +30,6 @@ from flownb.errors import (
 )
 from flownb.events import Event, StopEvent
 from flownb.moment import NOT_KNOWN, Moment
-from flownb.reasons import Reason, is_outdated, why
 from flownb.requests import Request, Requests
 from flownb.runtime.copying import copied
 from flownb.runtime.pending import Pending
@@ -43,6 +42,7 @@ from flownb.stream import StreamItem, read
 
 if TYPE_CHECKING:
     from flownb.debug.debugger import Debugger
+    from flownb.reasons import Reason
 
 R = TypeVar("R", default=Any)
 
@@ -58,6 +58,8 @@ ROOMS = {
     "context": ("flownb.resuming", "RunContext"),
     "snapshot": ("flownb.resuming", "snapshot_of"),
     "observe": ("flownb.observers", "observe"),
+    "why": ("flownb.reasons", "why"),
+    "is_outdated": ("flownb.reasons", "is_outdated"),
 }
 
 _ENGINE_ERRORS = {
@@ -374,7 +376,8 @@ class Run(Awaitable[R], Generic[R]):
 
     def why(self) -> Reason:
         """Why the run does what it does, in words."""
-        return why(self._runner)
+        reason: Reason = room("why")(self._runner)
+        return reason
 
     def logs(self, step: str | None = None) -> str:
         """What steps printed and logged; of one step, or of all, each under its name."""
@@ -432,8 +435,8 @@ class Run(Awaitable[R], Generic[R]):
     def __repr__(self) -> str:
         state = self._runner.state
         asks = len(self.requests)
-        older = ", older definition" if is_outdated(self._runner) else ""
+        older = ", older definition" if room("is_outdated")(self._runner) else ""
         return f"<Run {self.run_id} of {state.spec.name}{older}: {self.status}, {state.seq} ticks, {asks} questions>"
 
 
-__all__ = ["Reason", "Request", "Run", "StreamItem", "room"]
+__all__ = ["Request", "Run", "StreamItem", "room"]
