@@ -204,7 +204,7 @@ class Question(InputRequiredEvent[Any], defer_build=True):
     answer_schema: dict[str, Any] | None = None
 
 
-class OutcomeDecision(BaseModel):
+class OutcomeDecision(BaseModel, defer_build=True):
     """What became of a step that was lost while it ran: try it again, it did its work (and returned this event, or
     nothing), or it failed."""
 
@@ -258,7 +258,7 @@ class StepFailedEvent(Event, defer_build=True):
     failed_at: float
 
 
-class EngineEvent(Event):
+class EngineEvent(Event, defer_build=True):
     """What the engine itself says on a run's stream; no step takes it unless it names it."""
 
 
