@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from msgspec.structs import replace
 from pydantic import BaseModel, ConfigDict, Secret, SecretBytes, SecretStr, TypeAdapter, ValidationError
 
-from flownb import schemas
+from flownb import events, schemas
 from flownb.core import matching
 from flownb.core.outstanding import waits_for
 from flownb.core.state import Request as OpenRequest
@@ -29,7 +29,7 @@ from flownb.errors import (
     RequestError,
     near,
 )
-from flownb.events import Event, HumanResponseEvent, OutcomeUnknown, Question, answer_of, newest, role_of
+from flownb.events import Event, HumanResponseEvent, Question, answer_of, newest, role_of
 from flownb.runtime.questions import Accepted, accepted_of
 from flownb.runtime.results import out_of, shown, value_out
 from flownb.runtime.runner import Runner
@@ -151,7 +151,7 @@ def answer_request(
     if type(value).__module__ == schemas.__name__:  # made of a stored schema: its fields are what counts
         value = value.model_dump()
     decision: Literal["", "retry", "done", "fail"] = ""
-    if isinstance(opened.question.value, OutcomeUnknown):
+    if isinstance(opened.question.value, events.OutcomeUnknown):
         decision, value = value.decision, value.event
     out = runner.checked(out_of(value, runner.definition, 0.0) if decision and value is not None else value_out(value))
     _refuse_secret(runner, opened, value)
@@ -231,7 +231,7 @@ def readmitted(runner: Runner, tick: RequestAnswered) -> RequestAnswered:
     if opened is None or tick.request in runner.questions.accepted:
         return tick  # it is late, and counted so
     value = tick.answer.value
-    if not isinstance(opened.question.value, OutcomeUnknown):
+    if not isinstance(opened.question.value, events.OutcomeUnknown):
         kind = answer_type(runner, opened)
         if isinstance(value, UnknownEvent):
             raise AnswerInvalid(f"The answer is a {value.key}, and {value.reason}")

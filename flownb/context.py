@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Generic, Literal, cast, get_origin, overl
 from pydantic import BaseModel
 from typing_extensions import TypeVar
 
+from flownb import events
 from flownb.core.collecting import buffer_of, heads_of, is_complete
 from flownb.core.persist import Fifo
 from flownb.core.state import Buffer, Entry
@@ -22,7 +23,7 @@ from flownb.core.ticks import Collect, EventArrived, HoldChanged, StreamWritten
 from flownb.core.values import Out
 from flownb.defaults import check_choice
 from flownb.errors import RequestError, WorkflowConfigurationError, WorkflowRuntimeError
-from flownb.events import Event, InputRequiredEvent, ProgressEvent, Question, StartEvent, bases_of, key_of, role_of
+from flownb.events import Event, InputRequiredEvent, Question, StartEvent, bases_of, key_of, role_of
 from flownb.requests import Request
 from flownb.runtime.copying import copied
 from flownb.runtime.ledger import token
@@ -205,7 +206,7 @@ class Context(Generic[S]):
         """Say how far this delivery is; the step's bar is the sum over its deliveries."""
         d = self._worker.delivery
         self.write_event_to_stream(
-            ProgressEvent(done=done, total=total, label=label, step=self._worker.step.name, delivery=d.id)
+            events.ProgressEvent(done=done, total=total, label=label, step=self._worker.step.name, delivery=d.id)
         )
 
     # -- collecting

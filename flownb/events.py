@@ -23,6 +23,7 @@ from __future__ import annotations
 import dataclasses
 import datetime as dt
 import enum
+import importlib
 import sys
 import warnings
 from collections.abc import Iterator
@@ -37,6 +38,19 @@ from flownb.errors import WorkflowConfigurationError
 
 if TYPE_CHECKING:
     from pydantic._internal._model_construction import ModelMetaclass
+
+    from flownb.said import OutcomeDecision as OutcomeDecision
+    from flownb.said import OutcomeUnknown as OutcomeUnknown
+    from flownb.said import ProgressEvent as ProgressEvent
+    from flownb.said import RunAgain as RunAgain
+    from flownb.said import RunAgainDecision as RunAgainDecision
+    from flownb.said import StepState as StepState
+    from flownb.said import StepStateChanged as StepStateChanged
+    from flownb.said import StreamRewoundEvent as StreamRewoundEvent
+    from flownb.said import UnhandledEvent as UnhandledEvent
+    from flownb.said import WorkflowFailedEvent as WorkflowFailedEvent
+    from flownb.said import WorkflowIdleEvent as WorkflowIdleEvent
+    from flownb.said import WorkflowTimedOutEvent as WorkflowTimedOutEvent
 else:
     ModelMetaclass = type(BaseModel)
 
@@ -204,41 +218,6 @@ class Question(InputRequiredEvent[Any], defer_build=True):
     answer_schema: dict[str, Any] | None = None
 
 
-class OutcomeDecision(BaseModel, defer_build=True):
-    """What became of a step that was lost while it ran: try it again, it did its work (and returned this event, or
-    nothing), or it failed."""
-
-    decision: Literal["retry", "done", "fail"]
-    event: Any = None
-
-
-class OutcomeUnknown(InputRequiredEvent[OutcomeDecision], defer_build=True):
-    """Asked after a crash for a step with `idempotent=False`: it must not simply run again."""
-
-    step: str
-    input_event: Any
-    attempt: int = 1
-    #: When it was started, in Unix seconds.
-    started_at: float = 0.0
-
-
-class RunAgainDecision(BaseModel, defer_build=True):
-    """What a replay does with a step that must not simply run twice: run its code, take what was recorded of it (with
-    no record: as if it had returned nothing), or skip it, as if it had returned nothing."""
-
-    decision: Literal["run", "recorded", "skip"]
-
-
-class RunAgain(InputRequiredEvent[RunAgainDecision], defer_build=True):
-    """Asked by a replay before the code of a step with `idempotent=False` runs."""
-
-    prefix: str
-    step: str
-    input_event: Any
-    #: There is a recorded outcome of the same event.
-    is_recorded: bool = True
-
-
 class RequestClosedEvent(Event, defer_build=True):
     """A question that was returned or sent ended without an answer."""
 
@@ -262,135 +241,60 @@ class EngineEvent(Event, defer_build=True):
     """What the engine itself says on a run's stream; no step takes it unless it names it."""
 
 
-class WorkflowTimedOutEvent(EngineEvent, defer_build=True):
-    """The run took longer than its limit."""
-
-    #: The limit and what was used of it, in seconds.
-    timeout: float
-    elapsed_seconds: float = 0.0
-    active_steps: list[str]
-    #: Open questions, in words.
-    open_requests: list[str] = []
-
-
 class WorkflowCancelledEvent(EngineEvent, defer_build=True):
     reason: str = ""
     by: str = ""
 
 
-class WorkflowFailedEvent(EngineEvent, defer_build=True):
-    """The run failed; `step_name` is "" if the engine itself failed it."""
-
-    step_name: str
-    #: `module:qualname`.
-    exception_type: str
-    exception_message: str
-    traceback: str = ""
-    attempts: int = 1
-    elapsed_seconds: float = 0.0
-
-    _exception: BaseException | None = PrivateAttr(default=None)
-
-    @property
-    def exception(self) -> BaseException | None:
-        """The live exception, in the process where the step failed."""
-        return self._exception
-
-
-class WorkflowIdleEvent(EngineEvent, defer_build=True):
-    """Nothing moves by itself; `waits_for` says who can move the run."""
-
-    waits_for: list[str] = []
-
-
-class UnhandledEvent(EngineEvent, defer_build=True):
-    """No step took an event."""
-
-    event_type: str
-    qualified_name: str
-    #: The one step that it was sent to, if it was.
-    step_name: str | None = None
-    #: Nothing moves by itself any more.
-    idle: bool = False
-    #: Who dropped it before anybody could take it; None: nobody did.
-    dropped_by: str | None = None
-
-
-class StepState(enum.StrEnum):
-    """LlamaIndex's names for what `StepStateChanged.step_state` says."""
-
-    PREPARING = "preparing"
-    RUNNING = "running"
-    NOT_RUNNING = "not_running"
-
-
-class StepStateChanged(EngineEvent, defer_build=True):
-    """A delivery, one event on its way through one step, is in another state. Types are spelled `module:qualname`."""
-
-    #: The step.
-    name: str
-    #: LlamaIndex's three names: preparing (queued, retrying), running, not_running (all others).
-    step_state: Literal["preparing", "running", "not_running"]
-    #: "" while no worker runs it.
-    worker_id: str = ""
-    #: Of several events at once, the first one's type; "" for an empty list. Of what it returned, likewise.
-    input_event_name: str = ""
-    output_event_name: str | None = None
-
-    state: Literal["queued", "running", "waiting", "retrying", "done", "failed", "cancelled"]
-    #: Of the tick that changed it.
-    seq: int
-    #: The same for all that is done with one event.
-    event_id: str
-    delivery: int
-    attempt: int = 1
-    input_events: list[str] = []
-    output_events: list[str] = []
-    #: Of a waiting one: what for.
-    waits_for: list[Literal["person", "event", "timer", "child"]] = []
-    #: Of a failed attempt, `module:qualname: message`.
-    error: str | None = None
-    #: Unix seconds; `duration` in seconds, once it finished.
-    started_at: float | None = None
-    finished_at: float | None = None
-    duration: float | None = None
-    #: When it moves by itself: its sleep's end, its deadline, its next attempt.
-    due_at: float | None = None
-    #: A breakpoint holds it back.
-    held: bool = False
-
-
-class StreamRewoundEvent(EngineEvent, defer_build=True):
-    """A delivery runs again from its top: the `written` items that it wrote to the stream before are void, and come
-    again."""
-
-    step_name: str
-    delivery: int
-    written: int
-
-
-class ProgressEvent(EngineEvent, defer_build=True):
-    """How far a delivery is, as `ctx.progress` says, or the whole run (then `step` is ""); `total` None: unknown."""
-
-    done: float
-    total: float | None = None
-    label: str = ""
-    step: str = ""
-    delivery: int = 0
-
-
 Event.__flownb_kind__ = Kind("flownb.events:Event", "event", ())
+
+
+#: Classes that `flownb.said` defines, when one of them is first asked for.
+_SAID = frozenset(
+    (
+        "WorkflowTimedOutEvent",
+        "WorkflowFailedEvent",
+        "WorkflowIdleEvent",
+        "UnhandledEvent",
+        "StepState",
+        "StepStateChanged",
+        "StreamRewoundEvent",
+        "ProgressEvent",
+        "OutcomeDecision",
+        "OutcomeUnknown",
+        "RunAgainDecision",
+        "RunAgain",
+    )
+)
+
+
+def __getattr__(name: str) -> Any:
+    if name in _SAID:
+        found = globals()[name] = getattr(importlib.import_module("flownb.said"), name)
+        return found
+    raise AttributeError(f"module 'flownb.events' has no attribute {name!r}")
+
+
+def _know_said(key: str) -> None:
+    """A key may be that of a class which was not needed so far."""
+    module, _, name = key.partition(":")
+    if module == "flownb.events" and name in _SAID:
+        importlib.import_module("flownb.said")
 
 
 def newest(key: str) -> type[Event] | None:
     """The class that a key means now: of a cell that was run again, the last one. None for local and unknown ones."""
-    return _newest.get(key)
+    found = _newest.get(key)
+    if found is None:
+        _know_said(key)
+        found = _newest.get(key)
+    return found
 
 
 def defined(key: str) -> type | None:
     """The class that a key means now, for what is stored: an event, or a model, dataclass, named tuple or enum that
     stands beside events: at the top of `__main__` or of a module that has defined some. Nothing is imported for it."""
-    event = _newest.get(key)
+    event = newest(key)
     if event is not None:
         return event
     module, _, name = key.partition(":")
@@ -413,6 +317,7 @@ def _is_data(cls: type) -> bool:
 @contextmanager
 def no_newer_classes() -> Iterator[None]:
     """Classes that come into being inside (by unpickling) are no new definitions: keys mean what they meant."""
+    importlib.import_module("flownb.said")  # else its classes would be taken for new ones
     before = dict(_newest)
     try:
         yield

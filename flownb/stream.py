@@ -15,6 +15,7 @@ from typing import Literal, Protocol
 
 from msgspec import Struct
 
+from flownb import events
 from flownb.core.causes import Source, source_of
 from flownb.core.changes import Change, changes
 from flownb.core.graph import short
@@ -25,17 +26,7 @@ from flownb.core.spec import Spec
 from flownb.core.state import RunState
 from flownb.core.ticks import AnyTick, ChildFinished, Tick
 from flownb.core.values import Out
-from flownb.events import (
-    Event,
-    ProgressEvent,
-    StepStateChanged,
-    StreamRewoundEvent,
-    UnhandledEvent,
-    WorkflowCancelledEvent,
-    WorkflowFailedEvent,
-    WorkflowIdleEvent,
-    WorkflowTimedOutEvent,
-)
+from flownb.events import Event, WorkflowCancelledEvent
 from flownb.runtime.copying import copied
 from flownb.runtime.pending import tell_loop
 from flownb.runtime.results import error_of, shown
@@ -298,7 +289,7 @@ class _Folded:
         if self._spec is not state.spec:
             self._spec, self._reach = state.spec, reach_of(state.spec)
         found = progress(state, label, self._reach)
-        event = ProgressEvent(done=found.done, total=found.total, label=label)
+        event = events.ProgressEvent(done=found.done, total=found.total, label=label)
         return StreamItem(state.seq, n, self._runner.run_id, "", event, 0, "engine", state.seq, state.at)
 
 
@@ -343,14 +334,14 @@ _L_STATES: dict[str, Literal["preparing", "running", "not_running"]] = {
 }
 
 
-def state_event(change: Change, step: str, seq: int, event_id: str) -> StepStateChanged:
+def state_event(change: Change, step: str, seq: int, event_id: str) -> events.StepStateChanged:
     """A change as people get it (R5.64)."""
     inputs = [out.key for out in (change.out if isinstance(change.out, tuple) else (change.out,))]
     outputs = [out.key for out in change.outs]
     finished = change.finished_at or None
     began = change.started_at or None
     failure = change.failure
-    return StepStateChanged(
+    return events.StepStateChanged(
         name=step,
         step_state=_L_STATES.get(change.state, "not_running"),
         worker_id=str(change.worker) if change.worker >= 0 else "",
@@ -392,7 +383,7 @@ def _event_of(runner: Runner, found: Published) -> Event:
     item, info = found.item, found.item.info
     match item.what:
         case "unhandled":
-            return UnhandledEvent(
+            return events.UnhandledEvent(
                 event_type=short(info["key"]),
                 qualified_name=info["key"],
                 step_name=info["step"],
@@ -402,7 +393,7 @@ def _event_of(runner: Runner, found: Published) -> Event:
         case "failed":
             return _failed(runner, found)
         case "timed_out":
-            return WorkflowTimedOutEvent(
+            return events.WorkflowTimedOutEvent(
                 timeout=info["timeout"],
                 elapsed_seconds=info["elapsed"],
                 active_steps=list(info["active"]),
@@ -411,17 +402,17 @@ def _event_of(runner: Runner, found: Published) -> Event:
         case "cancelled":
             return WorkflowCancelledEvent(reason=info["reason"], by=info["by"])
         case "idle":
-            return WorkflowIdleEvent(waits_for=list(info["waits_for"]))
+            return events.WorkflowIdleEvent(waits_for=list(info["waits_for"]))
         case "rewound":
-            return StreamRewoundEvent(step_name=found.step, delivery=found.delivery, written=info["written"])
+            return events.StreamRewoundEvent(step_name=found.step, delivery=found.delivery, written=info["written"])
         case _:
             assert item.out is not None
             return copied(shown(item.out, runner.definition))  # type: ignore[no-any-return]
 
 
-def _failed(runner: Runner, found: Published) -> WorkflowFailedEvent:
+def _failed(runner: Runner, found: Published) -> events.WorkflowFailedEvent:
     state, info = runner.state, found.item.info
-    event = WorkflowFailedEvent(
+    event = events.WorkflowFailedEvent(
         step_name=found.step,
         exception_type=info["type"],
         exception_message=info["message"],

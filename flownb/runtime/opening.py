@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
+from flownb import events
 from flownb.core.gate import is_control
 from flownb.core.life import ends_in
 from flownb.core.state import ENDED, RunState
 from flownb.core.ticks import AnyTick, ChildChanged, QuietNoticed, RequestAnswered, StateWritten, StepFailed
 from flownb.core.values import Out
-from flownb.events import OutcomeUnknown
 from flownb.runtime.children import cancel_tick
 from flownb.runtime.questions import accepted_of
 from flownb.runtime.results import out_of
@@ -43,7 +43,7 @@ def unknown_outcomes(runner: Runner, settled: Collection[int] = ()) -> dict[int,
         for d in step.active.values():
             if d.id not in settled:
                 given = [out.value for out in d.out] if isinstance(d.out, tuple) else d.out.value
-                question = OutcomeUnknown(step=spec.name, input_event=given, attempt=d.attempt, started_at=d.at)
+                question = events.OutcomeUnknown(step=spec.name, input_event=given, attempt=d.attempt, started_at=d.at)
                 found[d.id] = out_of(question, runner.definition, 0.0)
     return found
 
