@@ -14,7 +14,7 @@ import pandas
 import pytest
 from pydantic import BaseModel, ConfigDict, Field, SecretBytes, SecretStr
 
-from flownb.notebook.payload import rows
+from flownb.forms.payload import rows
 from flownb.preview import MASK, preview
 
 Point = collections.namedtuple("Point", "x y")

@@ -6,7 +6,7 @@ from typing import Any
 
 from flownb.core.ticks import Ask
 from flownb.events import Event
-from flownb.notebook.payload import preview, rows
+from flownb.forms.payload import preview, rows
 
 __all__ = ["carried"]
 

@@ -16,7 +16,7 @@ from typing import Any, Final, TypeVar
 
 import ipywidgets
 
-from flownb.notebook.fields import MISSING, Choice, FieldSpec, Kind, clean
+from flownb.forms.fields import MISSING, Choice, FieldSpec, Kind, clean
 from flownb.notebook.kernel import acknowledged
 
 #: More choices than that are a dropdown.

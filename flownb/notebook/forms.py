@@ -18,8 +18,8 @@ from typing import Any, Final, Literal
 
 import ipywidgets
 
+from flownb.forms.fields import MISSING, REQUIRED, SOLE, AnswerType, FieldSpec, clean, fields_of
 from flownb.notebook.controls import CONTROLS, Kit
-from flownb.notebook.fields import MISSING, REQUIRED, SOLE, AnswerType, FieldSpec, clean, fields_of
 
 __all__ = ["BUDGET", "AnswerForm", "fields_of"]
 

@@ -11,9 +11,9 @@ from IPython import display as ipython
 from flownb.answering import answer_request
 from flownb.defaults import options
 from flownb.events import Question, fields_of
+from flownb.forms.payload import preview, rows
 from flownb.notebook import kernel
 from flownb.notebook.forms import AnswerForm
-from flownb.notebook.payload import preview, rows
 from flownb.requests import Request, Requests
 
 _display: Any = ipython.display

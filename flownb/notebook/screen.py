@@ -15,11 +15,11 @@ from flownb.core.reduce import advance
 from flownb.core.state import RunState, is_ended
 from flownb.core.ticks import AnyTick, Tick
 from flownb.errors import EngineLost
+from flownb.forms.payload import preview
 from flownb.narration import told
 from flownb.notebook import retrying, stops
 from flownb.notebook.inbox import Inbox, timer_lines, work_lines
 from flownb.notebook.layout import Layout, lay_out, topological
-from flownb.notebook.payload import preview
 from flownb.notebook.publisher import Publisher, publisher_of
 from flownb.notebook.questions import title_of
 from flownb.notebook.replays import is_replay, replay_line

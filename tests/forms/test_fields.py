@@ -21,7 +21,7 @@ from pydantic import (
     model_validator,
 )
 
-from flownb.notebook.fields import MISSING, REQUIRED, SOLE, AnswerType, fields_of
+from flownb.forms.fields import MISSING, REQUIRED, SOLE, AnswerType, fields_of
 
 
 class Species(enum.Enum):
@@ -258,5 +258,5 @@ def test_half_a_surrogate_pair_becomes_a_question_mark() -> None:
 
 def test_fields_need_no_widgets() -> None:
     """The module is pure: a headless process may read a form's fields."""
-    code = "import flownb.notebook.fields, flownb.notebook.payload, sys; sys.exit('ipywidgets' in sys.modules)"
+    code = "import flownb.forms.fields, flownb.forms.payload, sys; sys.exit('ipywidgets' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

@@ -1,0 +1,1 @@
+"""What a question shows and asks for, whatever draws it: widgets in a notebook or a page of HTML."""
