@@ -240,7 +240,7 @@ export function tickTable(hooks) {
       if (seq === at.seq) return;
       at.seq = seq;
       reveal(!live);
-      later();
+      draw(); // in this frame, as the graph: all that is in sight tells of one tick
     },
     /** @param {Map<number, string>} now breakpoints by seq */
     stops(now) {
