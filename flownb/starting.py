@@ -106,10 +106,16 @@ def start_event(definition: Definition, event: StartEvent | None, fields: dict[s
     try:
         return kind(**fields)  # type: ignore[return-value]
     except ValidationError as error:
-        said = [f"start field {'.'.join(map(str, e['loc']))}: {e['msg']}" for e in error.errors()]
-        if any(e["type"] == "missing" for e in error.errors()):
+        lacking = [str(e["loc"][0]) for e in error.errors() if e["type"] == "missing" and len(e["loc"]) == 1]
+        said = [
+            f"start field {'.'.join(map(str, e['loc']))}: {e['msg']}"
+            for e in error.errors()
+            if e["type"] != "missing" or len(e["loc"]) > 1
+        ]
+        if lacking:
             needs = ", ".join(name for name, f in kind.model_fields.items() if f.is_required())
-            said.append(f"{kind.__name__} needs: {needs}.")
+            given = f"given: {', '.join(fields)}" if fields else "nothing was given"
+            said.append(f"{kind.__name__} needs: {needs}; {given}.")
         raise WorkflowValidationError(definition.spec.name, said) from None
 
 

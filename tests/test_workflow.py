@@ -349,8 +349,7 @@ def test_wrong_start_fields_are_told_with_what_is_needed():
         flow_of(only).run(rows=["x"])
     assert caught.value.faults == (
         "start field rows.0: Input should be a valid integer, unable to parse string as an integer",
-        "start field path: Field required",
-        "Needs needs: rows, path.",
+        "Needs needs: rows, path; given: rows.",
     )
 
 

@@ -189,7 +189,7 @@ def store_lines(found: Facts) -> Iterator[tuple[str, str]]:
             f"Nobody drives {', '.join(map(clean, ids[:8]))}{more_ids}: python -m flownb resume MODULE:WORKFLOW RUN",
         )
     if found["inbox"]:
-        yield "inbox", f"{found['inbox']:,} wait for a driver"
+        yield "inbox", f"{plural(found['inbox'], 'message')} (answers, events) that no driver has taken in yet"
     for run_id, why in found["damaged"].items():
         yield "damaged", f"{clean(run_id)}: {clean(why)}"
     if found.get("file", "ok") != "ok":

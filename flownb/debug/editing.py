@@ -79,7 +79,7 @@ def edited(tick: AnyTick, event: Any, make: Make, where: str) -> AnyTick | None:
     """
     match tick:
         case EventArrived():
-            return replace(tick, out=make(_event(event, tick.out, where), tick.out))
+            return replace(tick, out=make(an_event(event, tick.out, where), tick.out))
         case StepFinished():
             return replace(tick, outs=_outs(tick.outs, event, make, f"Step {tick.step!r} returned", where, tick.fan))
         case EventsSent():
@@ -114,28 +114,33 @@ def original_of(tick: AnyTick) -> tuple[Out, ...]:
 def in_place_of(old: tuple[Out, ...], event: Any, make: Make, where: str) -> tuple[Out, ...]:
     """Events for a delivery in place of those that it brings to its step: as many."""
     if len(old) == 1 and not _is_list(event):
-        return (make(_event(event, old[0], where), old[0]),)
+        return (make(an_event(event, old[0], where), old[0]),)
     return _outs(old, event, make, "It brings", where, is_list=True)
 
 
 def _outs(old: tuple[Out, ...], event: Any, make: Make, what: str, where: str, is_list: bool) -> tuple[Out, ...]:
     if _is_list(event) is not is_list:
-        has = f"a list of {len(old)}" if is_list else "one event"
-        raise WorkflowConfigurationError(f"{what} {has} at {where}: give the same, event=...")
+        has, too = (f"a list of {len(old)}", "a list") if is_list else ("one event", "one")
+        raise WorkflowConfigurationError(f"{what} {has} at {where}: event= has to be {too} too.")
     given = list(event) if is_list else [event]
     if any(isinstance(one, Mapping) for one in given) and len(given) != len(old):
         raise WorkflowConfigurationError(
             f"{what} {len(old)} events at {where}: give the fields of each of them, or whole events."
         )
     shown = [*old, *[Out("", None)] * len(given)]
-    return tuple(make(_event(one, was, where), was) for one, was in zip(given, shown, strict=False))
+    return tuple(make(an_event(one, was, where), was) for one, was in zip(given, shown, strict=False))
 
 
 def _is_list(event: Any) -> bool:
     return isinstance(event, Sequence) and not isinstance(event, (str, bytes))
 
 
-def _event(given: Any, old: Out, where: str) -> Any:
+def an_event(given: Any, old: Out, where: str) -> Any:
+    """What was given in place of an event: an event, or a mapping of fields.
+
+    Raises:
+        WorkflowConfigurationError: It is neither.
+    """
     if not isinstance(given, Event) and not (isinstance(given, Mapping) and old.key):
         raise WorkflowConfigurationError(f"What is brought at {where} is an event, and event={given!r:.100} is none.")
     return given

@@ -21,14 +21,12 @@ from flownb.core.ticks import (
     ValueRecorded,
 )
 from flownb.core.values import Out
-from flownb.debug.editing import edited, maker, outs_in
+from flownb.debug.editing import an_event, edited, maker, outs_in
 from flownb.defaults import options
 from flownb.errors import WorkflowConfigurationError, WorkflowNotDefined, WorkflowRuntimeError
 from flownb.events import Event
 from flownb.forking import fork_run, go_on_from, retry_run
 from flownb.run import Run
-from flownb.runtime.copying import copied
-from flownb.runtime.results import out_of
 from flownb.snapshot import before_cancel
 from flownb.store.snapshots import Taken
 
@@ -107,7 +105,8 @@ def _begin_otherwise(run: Run[Any], tick: RunStarted, event: Any, state: Mapping
     workflow, settings = run._workflow, run._settings
     user = Names.of(tick.state.items()) if state is None else Names[Out]()
     base = replace(first_state(tick), user=user)
-    arrived = EventArrived(tick.at, out_of(copied(event), workflow.definition, tick.at))
+    make = maker(run._runner, workflow.definition, tick.at)
+    arrived = EventArrived(tick.at, make(an_event(event, tick.out, "tick 1"), tick.out))
     settings = replace(settings, clock=settings.clock or run._runner.clock)
     return go_on_from(workflow, settings, Taken(base, (arrived,)), state=state)
 

@@ -205,6 +205,9 @@ def test_the_input_can_be_another_one():
         assert other.forked_from == (run.run_id, 0)
         with pytest.raises(WorkflowConfigurationError, match="Tick 1"):
             fork(other, 1, Begin(n=3))
+        assert await fork(run, 1, {"n": 1}) == [0]
+        with pytest.raises(WorkflowConfigurationError, match=r"tick 1 is an event, and event=\[Begin"):
+            fork(run, 1, [Begin(n=3)])
 
     asyncio.run(main())
 
