@@ -19,7 +19,7 @@ from msgspec import Struct
 
 from flownb.core.persist import BITS, WIDTH, Fifo, Table
 from flownb.core.state import EMPTY_STEP, Delivery, RunState, StepState, Wait
-from flownb.core.ticks import RequestAnswered, StepFailed, StepFinished, Tick
+from flownb.core.ticks import RequestAnswered, StepFailed, StepFinished, Tick, came_at
 from flownb.core.values import Failure, Out
 
 Seen = Literal["queued", "running", "waiting", "retrying", "done", "failed", "cancelled"]
@@ -81,7 +81,7 @@ def changes(before: RunState | None, tick: Tick, after: RunState) -> list[Change
         elif new is None:
             found.append(_gone(i, old, tick, after, is_own=old.id == own))
         elif old.id == own and isinstance(tick, StepFailed) and tick.retry_at is not None:
-            found.append(_tried_again(i, old, tick.failure, max(tick.retry_at, after.at), after.at))
+            found.append(_tried_again(i, old, tick.failure, max(tick.retry_at, after.at), came_at(tick)))
             if _seen(new) != "retrying":  # due at once
                 found.append(_change(i, new, after))
         elif _is_other(old, new):
@@ -295,9 +295,9 @@ def _gone(i: int, old: Delivery, tick: Tick, after: RunState, *, is_own: bool) -
         state, outs = "done", () if tick.answer.role == "value" else (tick.answer,)
     elif isinstance(tick, RequestAnswered) and tick.decision == "fail" and _was_lost(old, tick):
         state, failure = "failed", after.failure
-    began = began_at(old)
+    began, ended = began_at(old), came_at(tick) if is_own else after.at
     return Change(
-        state, i, old.id, old.attempt, old.start, old.out, old.cause, -1, outs, failure, (), began, after.at, 0.0,
+        state, i, old.id, old.attempt, old.start, old.out, old.cause, -1, outs, failure, (), began, ended, 0.0,
         False, is_own,
     )  # fmt: skip
 

@@ -68,6 +68,13 @@ class Tick(_At, frozen=True, kw_only=True):
     entry: int = 0
     #: None: it was admitted as it came, in its turn.
     hand: Hand | None = None
+    #: When it came, if it had to wait for a closed gate (Unix seconds; `at` is when it was let in); 0: at `at`.
+    came: float = 0.0
+
+
+def came_at(tick: Tick) -> float:
+    """When what a tick tells of happened, in Unix seconds: a step is not at work while its end waits for the gate."""
+    return tick.came or tick.at
 
 
 # Control ticks: admitted first, even while the gate is closed.

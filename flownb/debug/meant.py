@@ -53,7 +53,7 @@ def _is_same(tick: AnyTick, what: Any) -> bool:
         return False
     # What they bring now may be another event, in one of them or in both; what they brought when they came is not.
     brought = [list(map(id, original_of(each))) for each in (tick, what)]
-    named = [f.name for f in fields(tick) if f.name not in ("entry", "hand", *BRINGING)]
+    named = [f.name for f in fields(tick) if f.name not in ("entry", "hand", "came", *BRINGING)]
     return brought[0] == brought[1] and all(getattr(tick, name) is getattr(what, name) for name in named)
 
 

@@ -65,7 +65,7 @@ _GATE = (t.GateClosed, t.GateOpened, t.StepsGranted, t.BreakpointHit)
 #: So many recorded ticks of a delivery may change places.
 _NEAR = 3
 _FROM_OUTSIDE = (t.EventArrived, t.RequestAnswered, t.RequestDisposed, t.CancelRequested)
-_STAMPS = frozenset({"at", "held", "entry", "hand"})
+_STAMPS = frozenset({"at", "held", "entry", "hand", "came"})
 
 
 class Playback:

@@ -210,7 +210,7 @@ class _Folding:
             cut = before.at  # what was running then is lost, not still running
             self._leave(before.at, at)
         for change in changes(before, tick, after):
-            self._move(change, after, at, cut)
+            self._move(change, after, at, t.came_at(tick) if change.is_own else cut)
         if before is None:
             for request in after.requests.values():  # of a fork that begins with a snapshot
                 self._ask(request, after, at)
@@ -230,7 +230,7 @@ class _Folding:
             life = self._lives[change.delivery] = _Life(self._lane(name), -1, "", at)
         lane = life.lane
         row = life.row  # before it is given back: a mark stands where the bar does
-        self._end(life, change, min(at, cut) if life.state == "running" else at)
+        self._end(life, change, cut if life.state == "running" else at)
         if change.state in _OVER:
             if life.row >= 0:
                 self._rows[lane.name].give(life.row)

@@ -352,7 +352,7 @@ def _took_ms(tick: t.Tick, before: RunState | None) -> int:
     if not isinstance(tick, (t.StepFinished, t.StepFailed)):
         return 0
     delivery = delivery_of(tick, before)
-    return max(1, round(1000 * (tick.at - delivery.at))) if delivery is not None else 0
+    return max(1, round(1000 * (t.came_at(tick) - delivery.at))) if delivery is not None else 0
 
 
 def queue_lines(state: RunState, inbox: Iterable[t.Tick], limit: int = 60) -> list[list[str]]:

@@ -530,7 +530,7 @@ class Runner:
                 if not isinstance(came, (RunOpened, RunForked)):  # suspended: the next driver takes it
                     self._put_back(came)
                     break
-            tick = came if came.at >= state.at else replace(came, at=state.at)
+            tick = came if came.at >= state.at else replace(came, at=state.at, came=came.came or came.at)
             try:
                 if keeper is not None:
                     passed, is_back = keeper.pass_on(state, came, tick)

@@ -68,9 +68,11 @@ def work_ticks(run: Run[Any]) -> list[Any]:
     found = []
     for tick in run.debug.ticks:
         if isinstance(tick, StepFailed):
-            found.append(replace(tick, at=0.0, held=(), retry_at=0.0, failure=replace(tick.failure, traceback="")))
+            found.append(
+                replace(tick, at=0.0, came=0.0, held=(), retry_at=0.0, failure=replace(tick.failure, traceback=""))
+            )
         elif not isinstance(tick, CONTROL):
-            found.append(replace(tick, at=0.0, held=()))
+            found.append(replace(tick, at=0.0, came=0.0, held=()))
     return found
 
 

@@ -9,8 +9,10 @@ from typing import Any
 import pytest
 
 from flownb import Context, Event, StopEvent, Workflow
-from flownb.core.ticks import CONTROL, GateClosed, StepFinished, TimerFired, WaitOpened
+from flownb.core.ticks import CONTROL, GateClosed, StepFinished, TimerFired, WaitOpened, came_at
 from flownb.moment import Moment
+from flownb.notebook.screen import Screen
+from flownb.notebook.timeline import timeline
 from flownb.retry_policy import retry_policy, stop_after_attempt, wait_fixed
 from flownb.testing import ManualClock
 from tests.polling import until, wait_until
@@ -468,5 +470,35 @@ def test_a_wait_that_is_stepped_over_is_told_in_full():
         assert repr(moment.admitted).count("\n") == len(moment.admitted) - 1
         run.cont()
         assert await run == 1
+
+    asyncio.run(main())
+
+
+def test_a_person_who_thinks_is_no_time_of_a_step():
+    """R5.64: a step's time ends when its code does, not when somebody lets its end in: in its tick, its state event,
+    the panel's table and the timeline."""
+    clock = ManualClock(100.0)
+    flow = Workflow[int]("quick")
+
+    @flow.step
+    async def quick(ev: Begin) -> StopEvent:
+        clock.advance(2.0)
+        return StopEvent(result=ev.n)
+
+    async def main() -> None:
+        run = flow.with_options(clock=clock).debug(n=1)
+        await until(lambda: run.now.seq and run.debug.inbox)
+        clock.advance(898.0)
+        await run.debug.step()
+        assert await run == 1
+        ended = run.debug.ticks[-1]
+        assert (type(ended), ended.at, came_at(ended)) == (StepFinished, 1000.0, 102.0)
+        done = [
+            e async for e in run.stream_events(expose_internal=True) if getattr(e, "step_state", None) == "not_running"
+        ]
+        assert [(e.finished_at, e.duration) for e in done] == [(102.0, 2.0)]
+        assert [row[4] for row in Screen(run).wait().projection.rows if row[0] == "finished"] == [2000]
+        bars = [span for lane in timeline(run.debug.ticks).lanes for span in lane.spans]
+        assert [(bar.start, bar.end) for bar in bars] == [(100.0, 102.0)]
 
     asyncio.run(main())

@@ -204,7 +204,7 @@ _EXAMPLES: tuple[AnyTick, ...] = (
     ticks.QuietNoticed(15.0, held=(1,)),
 )
 _HAND = ticks.Hand("ann", (out(Row(no=1)),), True, 3, 5.5)
-EXAMPLES: tuple[AnyTick, ...] = tuple(replace(tick, entry=8, hand=_HAND) for tick in _EXAMPLES)
+EXAMPLES: tuple[AnyTick, ...] = tuple(replace(tick, entry=8, hand=_HAND, came=0.5) for tick in _EXAMPLES)
 MORE: tuple[AnyTick, ...] = (
     ticks.RunForked(1.5, "f", "r", 7),
     ticks.WaitOpened(10.0, "load", 1, 2, 1, ticks.Sleep(30.0, "20.0")),
