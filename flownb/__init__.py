@@ -90,7 +90,7 @@ def __getattr__(name: str) -> Any:
     if not name.startswith("_") and name != "retry_policy":
         for module in _LAZY:
             found = getattr(importlib.import_module(module), name, None)
-            if isinstance(found, type) and found.__module__ == module:
+            if isinstance(found, type) and f"{found.__module__}.".startswith(f"{module}."):
                 return found
     raise AttributeError(f"module 'flownb' has no attribute {name!r}")
 
