@@ -3,6 +3,7 @@ number, what it will do and what may be done with it; what waits for a worker; a
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import chain, islice
 from typing import Any
 
@@ -14,8 +15,11 @@ from flownb.core.outstanding import describe
 from flownb.core.reduce import reduce
 from flownb.core.state import Delivery, RunState, Timer, is_ended
 from flownb.core.ticks import AnyTick, EventArrived, EventsSent, ValueRecorded
+from flownb.core.values import Out
+from flownb.debug.editing import outs_in
 from flownb.debug.inbox import Work
 from flownb.errors import WorkflowError
+from flownb.forms.payload import rows
 from flownb.notebook.drafts import draft_of
 from flownb.notebook.viewmodel import caption
 from flownb.run import Run
@@ -24,6 +28,8 @@ from flownb.run import Run
 LISTED = 30
 #: Of more timers than are looked at any may be left out: this is asked for 20 times a second.
 _LOOKED_AT = 200
+#: Of so many events, so many fields each are shown.
+_BROUGHT, _FIELDS = 2, 3
 #: Only what was sent may go nowhere: what a step returned or a person answered happened (R5.30).
 _DROPPABLE = (EventArrived, EventsSent)
 _TIMERS = {"sleep": "sleeps", "retry": "tries again", "wait": "waits no longer", "deadline": "deadline"}
@@ -39,8 +45,8 @@ class Inbox:
         self._listed: dict[int, tuple[int, AnyTick, int, dict[str, Any]]] = {}
 
     def lines(self) -> list[dict[str, Any]]:
-        """`[{"id", "what", "does", "admit", "edit", "drop", "edited"}, ...]`, next first; empty while the gate is
-        open."""
+        """`[{"id", "what", "brings", "does", "admit", "edit", "drop", "edited"}, ...]`, next first; empty while the
+        gate is open."""
         state = self._run._runner.state
         if not state.gate or is_ended(state):
             self._listed = {}
@@ -89,12 +95,20 @@ def _line(number: int, tick: AnyTick, state: RunState) -> dict[str, Any]:
     return {
         "id": number,
         "what": " ".join(filter(None, (step, kind, event, keys))),
+        "brings": _fields_in(outs_in(tick)),
         "does": _does(tick, state),
         "admit": is_work,
         "edit": is_work and not isinstance(tick, ValueRecorded) and draft_of(tick) is not None,
         "drop": isinstance(tick, _DROPPABLE),
         "edited": getattr(tick, "hand", None) is not None,
     }
+
+
+def _fields_in(outs: Sequence[Out]) -> str:
+    """What comes with a tick or a delivery: the first fields of the first ones, "no=1, name='a'"."""
+    shown = [", ".join(f"{name}={text}" for name, text in rows(out.value, 32)[:_FIELDS]) for out in outs[:_BROUGHT]]
+    more = [f"and {len(outs) - _BROUGHT:,} more"] if len(outs) > _BROUGHT else []
+    return " | ".join([*filter(None, shown), *more])
 
 
 def _does(tick: AnyTick, state: RunState) -> str:
@@ -107,7 +121,7 @@ def _does(tick: AnyTick, state: RunState) -> str:
 
 
 def work_lines(state: RunState) -> list[dict[str, Any]]:
-    """`[{"id", "what", "does", "edit", "drop"}, ...]` of deliveries that wait for a worker, for their next attempt or
+    """`[{"id", "what", "brings", "does", ...}, ...]` of deliveries that wait for a worker, for their next attempt or
     behind a breakpoint; empty while the gate is open. `id` is the number of the delivery."""
     if not state.gate or is_ended(state):
         return []
@@ -118,7 +132,8 @@ def work_lines(state: RunState) -> list[dict[str, Any]]:
         for d in islice(chain(ahead, still, step.queue), LISTED - len(found)):
             why = "held back by a breakpoint" if d.held else "tried again later" if _is_retrying(d) else ""
             line = {"id": d.id, "what": f"{spec.name} · {describe(d.out)}", "does": why, "admit": False}
-            found.append({**line, "edit": may_be_edited(d), "drop": True, "edited": False})
+            brings = _fields_in(d.out if isinstance(d.out, tuple) else (d.out,))
+            found.append({**line, "brings": brings, "edit": may_be_edited(d), "drop": True, "edited": False})
     return found
 
 

@@ -19,6 +19,7 @@ def test_the_inbox_is_admitted_edited_and_dropped(debugged: tuple[Lab, Panel]):
     notes = entries(panel).filter(has_text="event Note")
     notes.nth(2).wait_for()
     assert "note gets it and starts" in notes.first.inner_text()
+    assert "text='a'" in notes.first.inner_text()
     assert "next" in entries(panel).first.inner_text()
 
     notes.nth(2).get_by_role("button", name="Admit now").click()

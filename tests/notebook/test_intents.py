@@ -375,6 +375,7 @@ def test_the_inbox_says_what_each_entry_will_do_and_what_may_be_done_with_it():
         assert entry == {
             "id": 1,
             "what": "split finished 3 × Item",
+            "brings": "no=0 | no=1 | and 1 more",
             "does": "work gets 3 and starts them; join has 0 of 3",
             "admit": True,
             "edit": True,

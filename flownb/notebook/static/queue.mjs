@@ -5,7 +5,7 @@ import { count, took } from "./captions.mjs";
 import { editor } from "./editor.mjs";
 
 /**
- * @typedef {{ id: number, what: string, does: string, admit: boolean, edit: boolean, drop: boolean, edited: boolean }} Entry
+ * @typedef {{ id: number, what: string, brings: string, does: string, admit: boolean, edit: boolean, drop: boolean, edited: boolean }} Entry
  * @typedef {{ id: number, what: string, due: number }} TimerLine
  * @typedef {{ past: boolean, seq: number, paused: boolean, queue: [string, string][] | null, inbox: Entry[], work: Entry[], waits: number,
  *   timers: TimerLine[], held: [string, string][], now: () => number, late: string }} Shown
@@ -47,6 +47,7 @@ export function queuePane(hooks) {
     const name = { [kind]: entry.id };
     const place = make("span", { class: "fl-place" });
     const what = make("b", {});
+    const brings = make("span", { class: "fl-dim fl-brings mono" });
     const mark = make("span", { class: "fl-tag", text: "edited", hidden: true });
     const does = make("span", { class: "fl-dim fl-does" });
     const act = (/** @type {"admit" | "drop"} */ verb) => () => {
@@ -67,7 +68,7 @@ export function queuePane(hooks) {
     const words = make(
       "span",
       { class: "fl-entrywords" },
-      make("span", { class: "fl-entrywhat" }, place, what, mark),
+      make("span", { class: "fl-entrywhat" }, place, what, brings, mark),
       does,
     );
     const li = make("li", { [`data-${kind}`]: entry.id }, make("div", { class: "fl-entry" }, words, acts));
@@ -110,6 +111,8 @@ export function queuePane(hooks) {
         setText(place, kind === "work" ? "" : i === 0 ? "next" : `${i + 1}`);
         setText(what, now.what);
         what.title = now.what;
+        setText(brings, now.brings);
+        brings.title = now.brings;
         setText(does, now.does ? `→ ${now.does}` : "");
         does.title = now.does;
         mark.hidden = !now.edited;
