@@ -102,10 +102,17 @@ def alike(a: object, b: object) -> bool:
     """Whether two user values are the same to the engine, without ever calling a user's `==`.
 
     Plain values and containers by content, objects with a `__dict__` (models) by class name and fields, all else
-    by identity.
+    by identity. What holds itself, or is nested too deeply to be gone through, is only the same as itself.
     """
     if a is b:
         return True
+    try:
+        return _alike(a, b)
+    except RecursionError:
+        return False
+
+
+def _alike(a: object, b: object) -> bool:
     if isinstance(a, _PLAIN) or isinstance(b, _PLAIN):
         return type(a) is type(b) and (_equal(a, b) or not (_equal(a, a) or _equal(b, b)))
     if isinstance(a, (set, frozenset)) and isinstance(b, (set, frozenset)):

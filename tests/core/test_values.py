@@ -97,6 +97,15 @@ def test_values_with_other_contents_are_not_alike(a, b):
     assert (Out("k", a) == Out("k", b)) is False
 
 
+def test_what_holds_itself_is_only_the_same_as_itself():
+    one: list[object] = [1]
+    other: list[object] = [1]
+    one.append(one)
+    other.append(other)
+    assert alike(one, one) and not alike(one, other)
+    assert alike([one], [one]) and not alike({"a": one}, {"a": other})
+
+
 def test_a_cell_that_is_run_again_makes_events_alike():
     """R2.20: a class is known by its name, not by identity."""
     assert alike(Reading(celsius=1), again()(celsius=1))
