@@ -119,47 +119,54 @@ def _counted(names: Iterable[str]) -> list[str]:
 
 def content(value: Any) -> Hashable:
     """Something that is equal for equal content, without ever calling a user's `==`; an object of which nothing is
-    known counts by identity."""
+    known counts by identity, and where a value holds itself, how far out that is."""
+    return _content(value, ())
+
+
+def _content(value: Any, outer: tuple[int, ...]) -> Hashable:
+    if id(value) in outer:
+        return "itself", outer[::-1].index(id(value))
+    within = (*outer, id(value))
     if isinstance(value, Out):
-        return value.key, content(value.value)
+        return value.key, _content(value.value, within)
     if isinstance(value, (Secret, SecretStr, SecretBytes)):  # what it was may be known to nobody any more
         return ("secret",)
     if isinstance(value, UnknownEvent):
-        return value.key, content(value.data), content(value.extra)
+        return value.key, _content(value.data, within), _content(value.extra, within)
     if isinstance(value, BaseException):
         return "error", key_of(type(value))
     if isinstance(value, BaseModel):
         left_out = _OF_ONE_RUN.get(key_of(type(value)))
         if left_out is not None:
-            return key_of(type(value)), content({k: v for k, v in value.__dict__.items() if k not in left_out})
-        return key_of(type(value)), content(value.__dict__), content(value.__pydantic_extra__ or {})
+            return key_of(type(value)), _content({k: v for k, v in value.__dict__.items() if k not in left_out}, within)
+        return key_of(type(value)), _content(value.__dict__, within), _content(value.__pydantic_extra__ or {}, within)
     if isinstance(value, dict):
-        return "dict", frozenset((content(key), content(item)) for key, item in value.items())
+        return "dict", frozenset((_content(key, within), _content(item, within)) for key, item in value.items())
     if isinstance(value, (list, tuple)):
-        return type(value).__name__, tuple(map(content, value))
+        return type(value).__name__, tuple(_content(item, within) for item in value)
     if isinstance(value, (set, frozenset)):
-        return "set", frozenset(map(content, value))
+        return "set", frozenset(_content(item, within) for item in value)
     if isinstance(value, Struct):
-        return key_of(type(value)), tuple(content(getattr(value, name)) for name in value.__struct_fields__)
+        return key_of(type(value)), tuple(_content(getattr(value, name), within) for name in value.__struct_fields__)
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        return key_of(type(value)), tuple(content(getattr(value, f.name)) for f in dataclasses.fields(value))
+        return key_of(type(value)), tuple(_content(getattr(value, f.name), within) for f in dataclasses.fields(value))
     if type(value).__hash__ is not None and type(value).__module__ in _PLAIN:
         return type(value).__name__, "nan" if value != value else value
-    return _of_table(value)
+    return _of_table(value, within)
 
 
-def _of_table(value: Any) -> Hashable:
+def _of_table(value: Any, within: tuple[int, ...]) -> Hashable:
     """Of an array or a frame, by its data."""
     kind = type(value)
     family = kind.__module__.partition(".")[0]
     if family == "numpy" and hasattr(value, "dtype") and hasattr(value, "tobytes"):
         if value.dtype.hasobject:
-            return kind.__name__, value.shape, content(value.tolist())
+            return kind.__name__, value.shape, _content(value.tolist(), within)
         return kind.__name__, value.shape, str(value.dtype), hashlib.sha256(value.tobytes()).hexdigest()
     if family == "pandas" and hasattr(value, "to_dict") and hasattr(value, "index"):
         data = value.to_dict(orient="list") if hasattr(value, "columns") else list(value)
         order = list(value.columns) if hasattr(value, "columns") else [value.name]
-        return kind.__name__, content(order), content(list(value.index)), content(data)
+        return kind.__name__, _content(order, within), _content(list(value.index), within), _content(data, within)
     if family == "pandas" and type(value).__hash__ is not None:  # Timestamp, NaT and the like
         return kind.__name__, str(value)
     if family == "enum" or hasattr(kind, "__members__"):

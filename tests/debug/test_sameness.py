@@ -157,3 +157,16 @@ def test_lines_are_short_whatever_a_value_says():
     assert len(words_of("x" * 1000)) == 100
     assert len(line_of(finished(*[Item(no=i) for i in range(200)], fan=True))) < 300
     assert words_of("a\n  b") == "'a\\n b'"
+
+
+def test_what_holds_itself_has_content_too():
+    """A tree whose nodes know their parents: equal ones are equal, and it ends."""
+
+    def tree(leaf: int) -> dict[str, Any]:
+        root: dict[str, Any] = {"name": "root", "children": []}
+        root["children"].append({"leaf": leaf, "parent": root})
+        return root
+
+    assert content(tree(1)) == content(tree(1))
+    assert content(tree(1)) != content(tree(2))
+    assert content(tree(1)) != content(tree(1)["children"][0])
