@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from flownb.collect import Take
 from flownb.context import Context
@@ -16,6 +16,9 @@ from flownb.resource import Resource
 from flownb.run import Run
 from flownb.runs import Store
 from flownb.workflow import Workflow
+
+if TYPE_CHECKING:
+    from flownb.forms.registry import register_field
 
 __version__ = "0.1.0"
 
@@ -35,6 +38,7 @@ __all__ = [
     "catch_error",
     "on_cancel",
     "options",
+    "register_field",
     "resume",
     "step",
 ]
@@ -87,6 +91,10 @@ def __getattr__(name: str) -> Any:
     """
     if name == "WorkflowHandler":
         return Run
+    if name == "register_field":
+        from flownb.forms.registry import register_field
+
+        return register_field
     if not name.startswith("_") and name != "retry_policy":
         for module in _LAZY:
             found = getattr(importlib.import_module(module), name, None)

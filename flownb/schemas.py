@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import datetime
+import uuid
 from collections.abc import Mapping
-from functools import lru_cache
-from typing import Any, Literal
+from functools import lru_cache, reduce
+from operator import or_
+from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, SecretStr, TypeAdapter, create_model
 from pydantic.errors import PydanticInvalidForJsonSchema, PydanticSchemaGenerationError, PydanticUserError
@@ -12,6 +15,14 @@ from pydantic.errors import PydanticInvalidForJsonSchema, PydanticSchemaGenerati
 #: Types that `ctx.ask` names by a word alone.
 WORDS: dict[str, Any] = {"str": str, "int": int, "float": float, "bool": bool}
 _PLAIN: dict[str, Any] = {"string": str, "integer": int, "number": float, "boolean": bool, "null": None}
+#: Texts with a form of their own.
+_FORMATS: dict[str, Any] = {
+    "date": datetime.date,
+    "time": datetime.time,
+    "date-time": datetime.datetime,
+    "duration": datetime.timedelta,
+    "uuid": uuid.UUID,
+}
 #: Words of the schema that a field keeps, and what pydantic calls them.
 _LIMITS = {
     "minimum": "ge",
@@ -25,6 +36,10 @@ _LIMITS = {
     "pattern": "pattern",
     "multipleOf": "multiple_of",
 }
+#: Limits that only these types can be given; pydantic refuses them at any other.
+_COUNTED = ("min_length", "max_length", "pattern")
+#: A model inside itself is described again so often; what lies deeper is any JSON.
+_ROUNDS = 2
 
 
 @lru_cache(maxsize=256)
@@ -48,48 +63,107 @@ def schema_of(kind: Any) -> dict[str, Any] | None:
 def type_of(schema: Mapping[str, Any]) -> Any:
     """A type that takes what a schema describes, near enough to check an answer and to draw its form. The driver, which
     has the class, checks again."""
-    return _type_of(schema, schema.get("$defs", {}), "Answer")
+    return _Types(schema.get("$defs", {})).of(schema, "Answer", ())
 
 
-def _type_of(schema: Mapping[str, Any], defs: Mapping[str, Any], name: str) -> Any:
-    if "$ref" in schema:
-        ref = str(schema["$ref"]).rpartition("/")[2]
-        return _type_of(defs[ref], defs, ref) if ref in defs else Any
-    if "const" in schema:
-        return Literal[schema["const"]]
-    if "enum" in schema:
-        return Literal[tuple(schema["enum"])]
-    for word in ("anyOf", "oneOf"):
-        if word in schema:
-            found = tuple(_type_of(one, defs, name) for one in schema[word])
-            union = found[0]
-            for other in found[1:]:
-                union = union | other if union is not Any and other is not Any else Any
-            return union
-    kind = schema.get("type")
-    if kind == "string" and (schema.get("format") == "password" or schema.get("writeOnly")):
+class _Types:
+    """Makes the types of one schema; a model that is named twice is the same class.
+
+    Args:
+        defs: Its definitions by name.
+    """
+
+    def __init__(self, defs: Mapping[str, Any]) -> None:
+        self._defs = defs
+        self._made: dict[str, Any] = {}
+
+    def of(self, schema: Mapping[str, Any], name: str, above: tuple[str, ...]) -> Any:
+        """The type of a schema.
+
+        Args:
+            schema: The part of the whole that is meant.
+            name: For a model without a title.
+            above: Definitions that it lies in, for those that contain themselves.
+        """
+        if "$ref" in schema:
+            return self._of_ref(str(schema["$ref"]).rpartition("/")[2], above)
+        if "const" in schema:
+            return Literal[schema["const"]]
+        if "enum" in schema:
+            return Literal[tuple(schema["enum"])]
+        for word in ("anyOf", "oneOf"):
+            if word in schema:
+                return self._union(schema, schema[word], name, above)
+        kind = schema.get("type")
+        if kind == "string":
+            return _text_type(schema)
+        if kind == "array":
+            return self._array(schema, name, above)
+        if kind == "object" and "properties" in schema:
+            return self._model(schema, str(schema.get("title", name)), above)
+        if kind == "object":
+            return dict[str, Any]
+        return _PLAIN.get(str(kind), Any)
+
+    def _of_ref(self, ref: str, above: tuple[str, ...]) -> Any:
+        if ref not in self._defs or above.count(ref) >= _ROUNDS:
+            return Any
+        if ref in above:
+            return self.of(self._defs[ref], ref, (*above, ref))
+        if ref not in self._made:
+            self._made[ref] = self.of(self._defs[ref], ref, (*above, ref))
+        return self._made[ref]
+
+    def _union(self, schema: Mapping[str, Any], parts: Any, name: str, above: tuple[str, ...]) -> Any:
+        found = [self._limited(part, self.of(part, name, above)) for part in parts]
+        if any(one is Any for one in found):
+            return Any
+        union = reduce(or_, found)
+        by = schema.get("discriminator", {}).get("propertyName")
+        return Annotated[union, Field(discriminator=by)] if by else union
+
+    def _array(self, schema: Mapping[str, Any], name: str, above: tuple[str, ...]) -> Any:
+        part = schema.get("items", {})
+        if not isinstance(part, Mapping) or "prefixItems" in schema:
+            return list[Any]
+        item = self._limited(part, self.of(part, name, above))
+        return list[item]  # type: ignore[valid-type]
+
+    def _model(self, schema: Mapping[str, Any], name: str, above: tuple[str, ...]) -> type[BaseModel]:
+        required = set(schema.get("required", ()))
+        fields: dict[str, Any] = {}
+        for key, part in schema["properties"].items():
+            default = ... if key in required else part.get("default")
+            kind = self.of(part, key, above)
+            if key not in required and "default" not in part:
+                kind = kind | None if kind is not Any else Any
+            fields[key] = (kind, Field(default, **_limits(part, kind), **_words(part)))
+        return create_model(name, __module__=__name__, __config__=ConfigDict(protected_namespaces=()), **fields)
+
+    def _limited(self, part: Mapping[str, Any], kind: Any) -> Any:
+        limits = _limits(part, kind)
+        return Annotated[kind, Field(**limits)] if limits else kind
+
+
+def _text_type(schema: Mapping[str, Any]) -> Any:
+    if schema.get("format") == "password" or schema.get("writeOnly"):
         return SecretStr
-    if kind == "array":
-        return list[_type_of(schema.get("items", {}), defs, name)]  # type: ignore[misc]
-    if kind == "object" and "properties" in schema:
-        return _model(schema, defs, str(schema.get("title", name)))
-    if kind == "object":
-        return dict[str, Any]
-    return _PLAIN.get(str(kind), Any)
+    return _FORMATS.get(str(schema.get("format")), str)
 
 
-def _model(schema: Mapping[str, Any], defs: Mapping[str, Any], name: str) -> type[BaseModel]:
-    required = set(schema.get("required", ()))
-    fields: dict[str, Any] = {}
-    for key, part in schema["properties"].items():
-        limits = {_LIMITS[word]: value for word, value in part.items() if word in _LIMITS}
-        default = ... if key in required else part.get("default")
-        about = {word: part[word] for word in ("title", "description") if word in part}
-        kind = _type_of(part, defs, key)
-        if key not in required and "default" not in part:
-            kind = kind | None if kind is not Any else Any
-        fields[key] = (kind, Field(default, **limits, **about))
-    return create_model(name, __module__=__name__, __config__=ConfigDict(protected_namespaces=()), **fields)
+def _limits(part: Mapping[str, Any], kind: Any) -> dict[str, Any]:
+    limits = {_LIMITS[word]: value for word, value in part.items() if word in _LIMITS}
+    if kind in _FORMATS.values():
+        return {}
+    return limits
+
+
+def _words(part: Mapping[str, Any]) -> dict[str, Any]:
+    """What a field says of itself beside its type."""
+    about: dict[str, Any] = {word: part[word] for word in ("title", "description", "examples") if word in part}
+    if "widget" in part:
+        about["json_schema_extra"] = {"widget": part["widget"]}
+    return about
 
 
 __all__ = ["WORDS", "schema_of", "type_of"]

@@ -30,7 +30,7 @@ from flownb.testing import ManualClock
 
 SHORT = """
     Workflow step catch_error on_cancel Context Event StartEvent StopEvent InputRequiredEvent HumanResponseEvent Run
-    Request Store Resource Take resume options"""
+    Request Store Resource Take resume register_field options"""
 FLAT = """StepFailedEvent RequestClosedEvent WorkflowTimedOutEvent WorkflowCancelledEvent WorkflowFailedEvent
     WorkflowIdleEvent UnhandledEvent StepStateChanged ProgressEvent WorkflowError WorkflowValidationError
     WorkflowConfigurationError WorkflowRuntimeError WorkflowTimeoutError WorkflowCancelledByUser

@@ -18,7 +18,10 @@ from typing import Any, Final, Literal
 
 import ipywidgets
 
-from flownb.forms.fields import MISSING, REQUIRED, SOLE, AnswerType, FieldSpec, clean, fields_of
+from flownb.forms.answers import AnswerType
+from flownb.forms.fields import MISSING, REQUIRED, SOLE, FieldSpec, clean
+from flownb.forms.texts import text_of
+from flownb.forms.tree import as_json, fields_of
 from flownb.notebook.controls import CONTROLS, Kit
 
 __all__ = ["BUDGET", "AnswerForm", "fields_of"]
@@ -214,10 +217,17 @@ class AnswerForm:
 def _within_budget(answer: Any, prompt: str) -> tuple[AnswerType, bool]:
     """The answer's type with fields that fit, and whether there is room for help below the controls."""
     asked = AnswerType(answer, prompt=prompt)
+    asked.fields = [_drawn(spec) for spec in asked.fields]
     bare = sum(4 if spec.optional else 2 for spec in asked.fields)
     if _FRAME + bare > BUDGET:
         return AnswerType(answer, whole=True), True
     return asked, _FRAME + bare + sum(1 for spec in asked.fields if spec.help) <= BUDGET
+
+
+def _drawn(spec: FieldSpec) -> FieldSpec:
+    if spec.kind in ("chips", "rows", "group", "tabs"):
+        return as_json(spec)
+    return replace(spec, kind="text") if spec.kind in ("time", "datetime") else spec
 
 
 class _Row:
@@ -226,6 +236,8 @@ class _Row:
     def __init__(self, kit: Kit, spec: FieldSpec, draft: Mapping[str, Any], *, help_below: bool) -> None:
         self.spec, self._kit = spec, kit
         start = draft.get(spec.name, spec.default)
+        if spec.kind in ("text", "json") and not isinstance(start, str):
+            start = text_of(spec, start) or MISSING
         label = spec.label + (" *" if spec.required and not spec.optional else "")
         self.control = CONTROLS[spec.kind](kit, replace(spec, label=label), start)
         self._help = spec.help if help_below else ""
