@@ -10,6 +10,7 @@ from __future__ import annotations
 import datetime
 import enum
 import json
+import math
 import re
 from collections.abc import Callable, Mapping
 from contextlib import suppress
@@ -73,6 +74,15 @@ def _parsed(parse: Callable[[str], Any]) -> Callable[[FieldSpec, str], Any]:
             return stripped  # the answer's type says what is wrong with it
 
     return read
+
+
+def _whole(text: str) -> Any:
+    """An int; a fraction as a float, so that the type finds better words for it than for a text."""
+    try:
+        return int(text)
+    except ValueError:
+        number = float(text)
+        return text if number.is_integer() or not math.isfinite(number) else number
 
 
 def _bool(spec: FieldSpec, text: str) -> Any:
@@ -143,7 +153,7 @@ _READ: Final[Mapping[Kind, Callable[[FieldSpec, str], Any]]] = {
     "text": _text,
     "area": _text,
     "secret": _secret,
-    "int": _parsed(int),
+    "int": _parsed(_whole),
     "float": _parsed(float),
     "bool": _bool,
     "choice": _choice,

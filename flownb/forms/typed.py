@@ -11,7 +11,7 @@
     `register_field`
 
 A field that is left out gets its default. It is plain data: a draft of it can be written as JSON. Secrets are in what
-is read, never in a draft (`without_hidden`).
+is read, never in a draft (`draft_of`).
 """
 
 from __future__ import annotations
@@ -106,23 +106,28 @@ def branch_of(spec: FieldSpec, start: Any) -> Branch:
     return spec.branches[0]
 
 
-def without_hidden(spec: FieldSpec, typed: Any) -> Any:
-    """What is typed into a field, without secrets; MISSING if nothing is left to keep."""
-    if not spec.hides or typed is None:
-        return typed
+def draft_of(spec: FieldSpec, typed: Any) -> Any:
+    """What is typed into a field as a draft: without secrets, and values for what `register_field` gave.
+
+    MISSING: nothing is left to keep.
+    """
+    if isinstance(typed, Given):
+        return MISSING if spec.hides else typed.value
+    if typed is None:
+        return None
     match spec.kind:
         case "group" if isinstance(typed, Mapping):
             return _kept(spec.fields, typed)
         case "tabs" if isinstance(typed, Mapping):
             branch = branch_of(spec, typed)
             return {BRANCH: branch.label, **_kept(branch.fields, typed)}
-        case "rows" if spec.item is not None:
-            return [without_hidden(spec.item, one) for one in typed]
-    return MISSING
+        case "rows" if isinstance(typed, list) and spec.item is not None:
+            return [draft_of(spec.item, one) for one in typed]
+    return MISSING if spec.hides else typed
 
 
 def _kept(fields: Sequence[FieldSpec], typed: Mapping[str, Any]) -> dict[str, Any]:
-    found = {part.name: without_hidden(part, typed[part.name]) for part in fields if part.name in typed}
+    found = {part.name: draft_of(part, typed[part.name]) for part in fields if part.name in typed}
     return {name: one for name, one in found.items() if one is not MISSING}
 
 

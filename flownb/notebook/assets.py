@@ -12,7 +12,10 @@ from collections.abc import Sequence
 from functools import lru_cache
 from pathlib import Path
 
-__all__ = ["MODULES", "PAGE_MODULES", "PAGE_SHEETS", "SHEETS", "page_script", "page_style", "script", "style"]
+__all__ = [
+    "FORM_MODULES", "FORM_SHEETS", "MODULES", "PAGE_MODULES", "PAGE_SHEETS", "SHEETS", "form_script", "form_style",
+    "page_script", "page_style", "script", "style",
+]  # fmt: skip
 
 _STATIC = Path(__file__).parent / "static"
 
@@ -72,6 +75,13 @@ PAGE_MODULES = (
     "page_main.mjs",
 )
 
+#: Of the small widgets in a form: each is pasted with those that it uses, which stand before it.
+FORM_MODULES = {
+    "guide.mjs": ("common.mjs", "keys.mjs", "page.mjs", "guide.mjs"),
+    "secret.mjs": ("secret.mjs",),
+    "chips.mjs": ("chips.mjs",),
+}
+
 #: In the order in which they are joined: later ones win.
 SHEETS = (
     "base.css",
@@ -86,10 +96,13 @@ SHEETS = (
     "narrow.css",
     "gone.css",
     "form.css",
+    "fields.css",
 )
 
+#: Of a form, wherever it stands.
+FORM_SHEETS = SHEETS[-2:]
 #: Of the page, which has no form.
-PAGE_SHEETS = (*SHEETS[:-1], "page.css")
+PAGE_SHEETS = (*SHEETS[:-2], "page.css")
 
 _IMPORT = re.compile(r"^import\b[^;]*;\n", re.MULTILINE)
 _EXPORT = re.compile(r"^export (?=(?:const|let|function|async function|class)\b)", re.MULTILINE)
@@ -109,6 +122,20 @@ def script() -> str:
     exports = _exports(pasted)
     if len(exports) != 1 or not exports[0].startswith("export default "):
         raise RuntimeError(f"The pasted script must have no import and one default export, found {exports}.")
+    return pasted
+
+
+@lru_cache(maxsize=8)
+def form_script(name: str) -> str:
+    """One of `FORM_MODULES` as an ES module, with what it uses.
+
+    Raises:
+        RuntimeError: A module imports or exports in a way that cannot be pasted.
+    """
+    pasted = _pasted(FORM_MODULES[name])
+    exports = _exports(pasted)
+    if len(exports) != 1 or not exports[0].startswith("export default "):
+        raise RuntimeError(f"{name} must have no import and one default export once it is pasted, found {exports}.")
     return pasted
 
 
@@ -145,6 +172,12 @@ def _exports(pasted: str) -> list[str]:
 def style() -> str:
     """The style sheet of the panel, the forms below it and the hidden twin."""
     return _sheets(SHEETS)
+
+
+@lru_cache(maxsize=1)
+def form_style() -> str:
+    """The style sheet of a form."""
+    return _sheets(FORM_SHEETS)
 
 
 @lru_cache(maxsize=1)

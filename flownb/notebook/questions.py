@@ -11,7 +11,7 @@ from IPython import display as ipython
 from flownb.answering import answer_request
 from flownb.defaults import options
 from flownb.events import Question, fields_of
-from flownb.forms.payload import preview, rows
+from flownb.forms.payload import preview, shown
 from flownb.notebook import kernel
 from flownb.notebook.forms import AnswerForm
 from flownb.requests import Request, Requests
@@ -43,7 +43,7 @@ def form_for(request: Request[Any], place: str, *, on_later: Any) -> AnswerForm:
     question = request.question
     prefix = getattr(question, "prefix", None)
     prompt = prefix if isinstance(prefix, str) else ""
-    payload = [] if isinstance(question, Question) else [row for row in rows(question) if row[0] != "prefix"]
+    payload = [] if isinstance(question, Question) else [row for row in shown(question) if row[0] != "prefix"]
     runner, opened = request._runner, request._opened
     return AnswerForm(
         request.answer_type,

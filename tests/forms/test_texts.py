@@ -47,7 +47,7 @@ JSON = st.recursive(LEAVES, lambda inner: st.lists(inner) | st.dictionaries(st.t
         (Literal[1, "1", True, "", "a"], st.sampled_from([1, "1", True, "", "a"])),
         (datetime.date, st.dates()),
         (datetime.time, st.times()),
-        (datetime.datetime, st.datetimes(timezones=ZONES)),
+        (datetime.datetime, st.datetimes(timezones=ZONES, allow_imaginary=False)),
         (datetime.timedelta, st.timedeltas(datetime.timedelta(-10_000), datetime.timedelta(10_000))),
         (decimal.Decimal, st.decimals(allow_nan=False, allow_infinity=False)),
         (uuid.UUID, st.uuids()),
@@ -65,11 +65,13 @@ def test_a_value_written_and_read_again_is_the_value(annotation: Any, values: An
 
     read = TypeAdapter(annotation).validate_python(value_of(spec, text_of(spec, value)))
 
+    if isinstance(value, datetime.datetime) and value.tzinfo is not None:
+        # Not by ==: Python finds the hour that comes twice unequal to itself in any other zone.
+        assert (read.timestamp(), read.utcoffset()) == (value.timestamp(), value.utcoffset())
+        return
     assert (type(read), read) == (type(value), value)
     if isinstance(value, float):
         assert math.copysign(1, read) == math.copysign(1, value)
-    if isinstance(value, datetime.datetime):
-        assert (read.utcoffset(), read.tzinfo is None) == (value.utcoffset(), value.tzinfo is None)
 
 
 @given(text=st.text())
@@ -91,8 +93,9 @@ def test_blanks_are_nothing(kind: Any) -> None:
 
 def test_texts_that_cannot_be_read_stay_texts_and_the_type_refuses_them() -> None:
     """So the words of the error are those of the type."""
-    hostile = ["1.5", "12 apples", "9" * 5000, "0x10", "</script>"]
+    hostile = ["1.0", "1e400", "12 apples", "9" * 5000, "0x10", "</script>"]
     assert [value_of(spec_of(int), text) for text in hostile] == hostile
+    assert value_of(spec_of(int), "1.5") == 1.5
     assert value_of(spec_of(datetime.date), "31.12.2026") == "31.12.2026"
     assert value_of(spec_of(datetime.datetime), "2026-06-31 10:00") == "2026-06-31 10:00"
 

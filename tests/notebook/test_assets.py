@@ -4,6 +4,7 @@ import re
 import shutil
 import subprocess
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -22,8 +23,9 @@ def test_the_pasted_script_has_no_import_and_one_default_export() -> None:
 
 def test_every_module_is_pasted_after_those_it_uses() -> None:
     """A file that is forgotten or stands too early would be missing at run time only."""
-    assert {*assets.MODULES, *assets.PAGE_MODULES} == {path.name for path in STATIC.glob("*.mjs")}
-    for modules in (assets.MODULES, assets.PAGE_MODULES):
+    scripts = (assets.MODULES, assets.PAGE_MODULES, *assets.FORM_MODULES.values())
+    assert {name for modules in scripts for name in modules} == {path.name for path in STATIC.glob("*.mjs")}
+    for modules in scripts:
         assert len(set(modules)) == len(modules)
         for place, name in enumerate(modules):
             used = re.findall(r'^import [^;]*from "\./([\w.]+)";', (STATIC / name).read_text(), re.MULTILINE)
@@ -44,7 +46,10 @@ def test_widget_and_page_send_no_module_that_only_the_other_needs() -> None:
     assert {"view.mjs", "feed.mjs", "messages.mjs", "page.mjs"} & {*assets.PAGE_MODULES} == set()
 
 
-@pytest.mark.parametrize("script", [assets.script, assets.page_script])
+@pytest.mark.parametrize(
+    "script",
+    [assets.script, assets.page_script, *(partial(assets.form_script, name) for name in assets.FORM_MODULES)],
+)
 def test_the_pasted_script_is_valid_javascript(tmp_path: Path, script: Callable[[], str]) -> None:
     """Modules share one scope once they are pasted, so no two may use one name."""
     node = shutil.which("node")

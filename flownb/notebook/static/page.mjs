@@ -66,9 +66,9 @@ function passOn(at, ev) {
  * and only while this one key is under way, since it would keep Ctrl-S from the notebook too.
  *
  * The box becomes our parent only after `render` has returned, hence the waiting.
- * @param {HTMLElement} el
+ * @param {HTMLElement} el @param {string} [selector] of the box; a form that stands alone is its own
  */
-export function guardBox(el) {
+export function guardBox(el, selector = ".flownb-panel") {
   /** @type {HTMLElement | null} */
   let box = null;
   /** @type {any} */
@@ -102,7 +102,7 @@ export function guardBox(el) {
     if (!isForNotebook(ev)) ev.stopPropagation();
   };
   const look = (/** @type {number} */ left) => {
-    box = el.closest(".flownb-panel");
+    box = el.closest(selector);
     if (box) {
       box.addEventListener("keydown", onFormKey, true);
       box.addEventListener("keydown", onKey);
