@@ -159,7 +159,9 @@ def _made(value: object, columns: list[Any], labels: list[Any], cells: list[list
     )
 
 
-def _cell(value: object) -> str:
+def _cell(value: Any) -> str:
+    if type(value).__module__ == "numpy" and getattr(value, "shape", None) == ():
+        value = value.item()
     if type(value) is float:
         return f"{value:.6g}"
     return one_line(value, 40) if type(value) is str else preview(value, 40)

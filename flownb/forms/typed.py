@@ -103,7 +103,14 @@ def branch_of(spec: FieldSpec, start: Any) -> Branch:
             return branch
         if by is not MISSING and type(by) is type(branch.value) and by == branch.value:
             return branch
-    return spec.branches[0]
+    fitting = (branch for branch in spec.branches if given and _takes(branch, given))
+    return next(fitting, spec.branches[0])
+
+
+def _takes(branch: Branch, given: Mapping[str, Any]) -> bool:
+    """Whether a stored answer without a discriminator has the fields of this model."""
+    needed = {part.name for part in branch.fields if part.required}
+    return needed <= set(given) <= {part.name for part in branch.fields}
 
 
 def draft_of(spec: FieldSpec, typed: Any) -> Any:

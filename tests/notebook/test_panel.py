@@ -37,7 +37,7 @@ def forms_of(panel: RunPanel) -> dict[int, AnswerForm]:
 
 def choose(form: AnswerForm, value: str) -> None:
     """What a person does: picks a decision and sends it."""
-    form._rows[0].control.widget.label = value
+    form._fields.boxes[0].children[0].label = value
     form.submit()
 
 

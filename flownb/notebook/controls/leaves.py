@@ -162,7 +162,7 @@ def _datetime(kit: Kit, spec: FieldSpec, start: str) -> Leaf:
         options=_ZONES,
         description="Time zone",
         placeholder="+01:00",
-        width="170px",
+        width="150px",
     )
     both = kit.make(ipywidgets.HBox, [picker, box], css=["fl-moment"], align_items="flex-end", grid_gap="8px")
 
@@ -216,9 +216,9 @@ def own_control(kit: Kit, spec: FieldSpec, builder: Builder, start: Any) -> Leaf
     """
     begin = spec.default if start is MISSING else start
     widget = builder(spec, None if begin is MISSING else begin)
-    if not isinstance(widget, ipywidgets.Widget) or not widget.has_trait("value"):
+    control: Any = kit.adopt(widget) if isinstance(widget, ipywidgets.Widget) else None
+    if control is None or not control.has_trait("value"):
         raise TypeError(f"it must give a widget with a value, got {type(widget).__name__}.")
-    control: Any = kit.adopt(widget)
     return _one(control, lambda: Given(control.value))
 
 
