@@ -64,6 +64,12 @@ _LAZY = (
     "flownb.runtime.pending",
     "flownb.retry_policy",
 )
+#: Functions that few programs call, by where they are.
+_FUNCTIONS = {
+    "register_field": "flownb.forms.registry",
+    "enable_fast_lane": "flownb.notebook.fastlane",
+    "disable_fast_lane": "flownb.notebook.fastlane",
+}
 
 
 def resume(run: str | Mapping[str, Any], *, store: Any = None) -> Run[Any]:
@@ -91,10 +97,8 @@ def __getattr__(name: str) -> Any:
     """
     if name == "WorkflowHandler":
         return Run
-    if name == "register_field":
-        from flownb.forms.registry import register_field
-
-        return register_field
+    if name in _FUNCTIONS:
+        return getattr(importlib.import_module(_FUNCTIONS[name]), name)
     if not name.startswith("_") and name != "retry_policy":
         for module in _LAZY:
             found = getattr(importlib.import_module(module), name, None)

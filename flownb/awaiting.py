@@ -8,10 +8,11 @@ import time
 from contextlib import suppress
 from contextvars import Context
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from flownb.defaults import options
 from flownb.errors import NobodyToAnswer, WrongLoop
+from flownb.runtime.hearing import POLL_S, Wait
 from flownb.runtime.host import has_front_end, in_kernel, is_kernel_ending, kernel_message
 from flownb.runtime.interrupts import interrupts
 from flownb.runtime.pending import tell_loop
@@ -68,7 +69,7 @@ async def _in_script(run: Run[Any], over: asyncio.Future[None]) -> None:
     if refuses(run, here=False):
         while not over.done():
             await asyncio.wait({over}, timeout=HEARTBEAT_S)
-            if not over.done():
+            if not over.done() and asks_person(run):
                 refuse_nobody(run)
         return
     if run._told_waiting:
@@ -141,7 +142,7 @@ def _says(run: Run[Any]) -> bool:
 async def _in_cell(run: Run[Any], over: asyncio.Future[None]) -> None:
     """In slices, so that the interrupt button is noticed within one. Any other cancellation (a `wait_for`, a task
     that is cancelled) only ends this wait and leaves the run alone."""
-    headless = refuses(run, here=is_headless())
+    headless, wait, refusing = is_headless(), Wait(blocks=False), refuses(run, here=True)
     interrupts.begin()
     # The kernel cancels in the round of its loop after the signal, so one of the last slice may still be meant.
     before = now = interrupts.count
@@ -150,8 +151,8 @@ async def _in_cell(run: Run[Any], over: asyncio.Future[None]) -> None:
             await asyncio.wait({over}, timeout=HEARTBEAT_S)
             interrupts.renew()
             before, now = now, interrupts.count
-            if headless and not over.done():
-                refuse_nobody(run)
+            if refusing and not over.done():
+                refuse_unheard(run, wait, headless=headless)
     except asyncio.CancelledError:
         if interrupts.count == before:
             raise
@@ -180,7 +181,8 @@ def block_until_over(run: Run[Any], timeout: float | None) -> None:
         WrongLoop: This thread drives the run.
         NobodyToAnswer: The run asks a person, and while this call blocks nobody could answer.
     """
-    runner = run._runner
+    runner, wait = run._runner, Wait(blocks=True)
+    headless = is_headless()
     since = time.monotonic()
     end = None if timeout is None else since + timeout
     if runner.host.is_here() and not runner.host.loop.is_running() and not run.is_done():
@@ -190,15 +192,18 @@ def block_until_over(run: Run[Any], timeout: float | None) -> None:
         )
     try:
         while not run.is_done():
-            left = HEARTBEAT_S if end is None else min(HEARTBEAT_S, end - time.monotonic())
+            left = POLL_S if wait.is_served() else HEARTBEAT_S
+            if end is not None:
+                left = min(left, end - time.monotonic())
             if left <= 0:
                 rest = "it is suspended, and only flow.resume(run_id) moves it" if runner.suspended else "it goes on"
                 raise TimeoutError(f"Run {run.run_id!r} was not over after {timeout} s; {rest}.")
             try:
                 runner.end.result(left)
             except TimeoutError:
-                if refuses(run, here=in_kernel()):  # a cell that blocks hears no clicks
-                    refuse_nobody(run)
+                wait.poll()
+                if refuses(run, here=in_kernel()):
+                    refuse_unheard(run, wait, headless=headless)
                 elif not run._told_waiting and time.monotonic() - since >= PATIENCE_S:
                     _says(run)
         if runner.gone is not None and not runner.host.is_here():
@@ -252,27 +257,47 @@ def is_headless() -> bool:
 
 
 def refuses(run: Run[Any], *, here: bool) -> bool:
-    """Whether waiting for a run that asks a person raises; `here`: where nobody said what it does (R4.69)."""
+    """Whether waiting for a run that asks a person may raise; `here`: where nobody said what it does (R4.69)."""
     chosen = run._settings.on_nobody
     return here if chosen is None else bool(chosen == "error")
 
 
-def refuse_nobody(run: Run[Any]) -> None:
-    """Raises if the run waits for a person whom nobody can ask (R4.67); who reads its stream may answer."""
+def refuse_unheard(run: Run[Any], wait: Wait, *, headless: bool) -> None:
+    """Raises if the run waits for a person and no answer can come as long as this wait lasts."""
+    if not asks_person(run):
+        return
+    if headless or run._settings.on_nobody == "error":
+        refuse_nobody(run)
+    elif why := wait.why_deaf():
+        refuse_nobody(run, why)
+
+
+def asks_person(run: Run[Any]) -> bool:
+    """Whether the run waits for a person and nothing else; who reads its stream may answer, and a handler that is at
+    it will."""
+    questions = run._runner.questions
+    if run._runner.state.status != "waiting" or questions.readers:
+        return False
     requests = list(run.requests)
-    if run._runner.state.status != "waiting" or not requests or run._runner.questions.readers:
-        return
-    if any(request.number in request._runner.questions.underway for request in requests):
-        return
+    return bool(requests) and not any(request.number in request._runner.questions.underway for request in requests)
+
+
+def refuse_nobody(run: Run[Any], why: str = "") -> NoReturn:
+    """Raises for a run that asks: nobody can look (R4.67), or `why` no click arrives, and what to do about it."""
     asks = "; ".join(
         f"{request.step} asks {request.question!r}"
         + (f" (its answer failed: {errors[request.number]})" if request.number in errors else "")
-        for request in requests
+        for request in run.requests
         for errors in [request._runner.questions.errors]
     )
     run._settle_view()
+    ahead = "flow.with_options(answers={Question: answer}).run(...)"
+    if why:
+        raise NobodyToAnswer(
+            f"Run {run.run_id!r} waits for a person: {asks}. {why} Or give answers ahead, {ahead}. The run itself "
+            'stays open; with_options(on_nobody="wait") waits for an answer from elsewhere.'
+        )
     raise NobodyToAnswer(
         f"Run {run.run_id!r} waits for a person and nobody can answer here: {asks}. Give answers ahead, "
-        "flow.with_options(answers={Question: answer}).run(...), or call run.answer(...) in another cell "
-        "before this one waits. The run itself stays open."
+        f"{ahead}, or call run.answer(...) in another cell before this one waits. The run itself stays open."
     )

@@ -109,13 +109,17 @@ def _acknowledge() -> None:
     from IPython import get_ipython
 
     kernel = getattr(get_ipython(), "kernel", None)
-    session, socket = getattr(kernel, "session", None), getattr(kernel, "iopub_socket", None)
-    if kernel is None or session is None or socket is None:
+    if getattr(kernel, "session", None) is None or getattr(kernel, "iopub_socket", None) is None:
         return
-    # Busy after idle: the cell goes on, and the page shows what came last.
+    for status in ("idle", "busy"):  # busy after idle: the cell goes on, and the page shows what came last
+        tell_status(kernel, status)
+
+
+def tell_status(kernel: Any, status: str) -> None:
+    """Tell the page "busy" or "idle", for the message that the kernel works on in this context."""
     topic = f"kernel.{kernel.ident}.status".encode()
-    for status in ("idle", "busy"):
-        session.send(socket, "status", {"execution_state": status}, parent=kernel.get_parent(), ident=topic)
+    content = {"execution_state": status}
+    kernel.session.send(kernel.iopub_socket, "status", content, parent=kernel.get_parent("shell"), ident=topic)
 
 
 def route_displays() -> None:

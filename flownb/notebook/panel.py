@@ -16,6 +16,7 @@ from flownb.notebook.screen import Screen
 from flownb.notebook.widget import RunView
 from flownb.requests import Request
 from flownb.run import Run
+from flownb.runtime.hearing import hearing
 
 #: Rows of one `ticks` message.
 CHUNK = 2_500
@@ -256,6 +257,7 @@ class RunPanel(ipywidgets.VBox):  # type: ignore[misc]
     # -- up
 
     def _on_message(self, _: Any, message: dict[str, Any], buffers: Any) -> None:
+        hearing.came()
         if message.get("kind") == "hello":
             said_hello()
         self.screen.runner.host.call(self._handle, message)

@@ -12,6 +12,7 @@ from typing import Any, Final, TypeVar
 
 import ipywidgets
 
+from flownb.notebook import ours
 from flownb.notebook.kernel import acknowledged
 
 W = TypeVar("W", bound=ipywidgets.Widget)
@@ -83,6 +84,7 @@ class Kit:
 
     def _keep(self, widget: W) -> W:
         self._made.append(widget)
+        ours.claim(widget)
         return widget
 
 
