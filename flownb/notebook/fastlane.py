@@ -83,12 +83,13 @@ class FastLane:
             _need(kernel, name)
         self._is_open = False
         self._is_delivering = False
-        #: Whether a cell runs, so that the page shows "busy" after a click was handled.
-        self._is_busy = False
+        #: The message that is the cell that runs, and who sent it; None between two cells.
+        self._cell: tuple[Any, dict[str, Any]] | None = None
 
     def open(self) -> None:
         """On the main thread, in a cell."""
-        self._is_open = self._is_busy = True
+        self._is_open = True
+        self._begin_cell()
         events = self._kernel.shell.events
         events.register("pre_run_cell", self._begin_cell)
         events.register("post_run_cell", self._end_cell)
@@ -105,11 +106,11 @@ class FastLane:
 
     def _begin_cell(self, *_: Any) -> None:
         if threading.current_thread() is threading.main_thread():  # cells of a subshell run beside it
-            self._is_busy = True
+            self._cell = self._kernel._parent_ident["shell"], self._kernel.get_parent("shell")
 
     def _end_cell(self, *_: Any) -> None:
         if threading.current_thread() is threading.main_thread():
-            self._is_busy = False
+            self._cell = None
 
     def __call__(self, frames: list[Any]) -> Any:
         """Something came, on the main thread."""
@@ -142,10 +143,7 @@ class FastLane:
             return None
 
     def _deliver(self, idents: Any, message: dict[str, Any]) -> None:
-        """Handle a message as the kernel would, beside the cell: what follows from it has it as its parent, and the
-        page is told that it is done, else it keeps back the next change of that widget."""
-        kernel = self._kernel
-        before = kernel.get_parent("shell"), kernel._parent_ident["shell"]
+        """Handle a message as the kernel would, beside the cell, and leave everything as the cell had it."""
         self._is_delivering = True
         try:
             copy_context().run(self._handle, idents, message)
@@ -153,12 +151,12 @@ class FastLane:
             _log.exception("a message to a widget could not be handled")
         finally:
             self._is_delivering = False
-            parent, ident = before
-            kernel.set_parent(ident, parent, channel="shell")
-        if self._is_busy:
-            tell_status(kernel, "busy")
+            if self._cell is not None:
+                copy_context().run(self._go_back, *self._cell)
 
     def _handle(self, idents: Any, message: dict[str, Any]) -> None:
+        """What follows from a message has it as its parent, and the page is told that it is done, else it keeps back
+        the next change of that widget."""
         kernel = self._kernel
         kernel.set_parent(idents, message, channel="shell")
         tell_status(kernel, "busy")
@@ -166,6 +164,11 @@ class FastLane:
             kernel.shell_handlers[message["header"]["msg_type"]](self._stream, idents, message)
         finally:
             tell_status(kernel, "idle")
+
+    def _go_back(self, idents: Any, cell: dict[str, Any]) -> None:
+        """What other threads show belongs to the cell again, and the page shows that it runs."""
+        self._kernel.set_parent(idents, cell, channel="shell")
+        tell_status(self._kernel, "busy")
 
 
 def _bytes(frame: Any) -> bytes:

@@ -6,7 +6,7 @@ import asyncio
 import threading
 from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
-from contextvars import ContextVar
+from contextvars import Context, ContextVar, copy_context
 from typing import Any
 
 from flownb.runtime import capture, host
@@ -20,7 +20,28 @@ def parent() -> dict[str, Any]:
 
     shell = get_ipython()
     kernel = getattr(shell, "kernel", None)
-    return dict(kernel.get_parent() or {}) if kernel is not None else {}
+    try:
+        return dict(kernel.get_parent() or {}) if kernel is not None else {}
+    except LookupError:  # ipykernel 7.0, on a thread of ours
+        return {}
+
+
+def lend_parent(to: host.Host) -> None:
+    """Let a host publish. ipykernel 7.0 looks for the message to which something belongs in the context alone, and the
+    clean context of a host has none; what it publishes belongs to no cell anyway."""
+    from IPython import get_ipython
+
+    kernel = getattr(get_ipython(), "kernel", None)
+    if kernel is None:
+        return
+    try:
+        Context().run(kernel.get_parent)
+    except LookupError:
+        to.lend({var: value for var, value in copy_context().items() if var.name in _PARENTS})
+
+
+#: The names of the kernel's variables that hold it: of the kernel, of what it displays, of its streams.
+_PARENTS = frozenset(("shell_parent", "shell_parent_ident", "parent_header"))
 
 
 def is_here(message: dict[str, Any]) -> bool:

@@ -19,6 +19,7 @@ from flownb.forms.payload import preview
 from flownb.narration import told
 from flownb.notebook import retrying, stops
 from flownb.notebook.inbox import Inbox, timer_lines, work_lines
+from flownb.notebook.kernel import lend_parent
 from flownb.notebook.layout import Layout, lay_out, topological
 from flownb.notebook.publisher import Publisher, publisher_of
 from flownb.notebook.questions import title_of
@@ -49,6 +50,7 @@ class Screen:
     def __init__(self, run: Run[Any]) -> None:
         self.run = run
         self.runner = run._runner
+        lend_parent(self.runner.host)
         self.publisher: Publisher = publisher_of(self.runner.host)
         self.projection = Projection(self.runner.state)
         self.layout: Layout | None = None

@@ -13,7 +13,7 @@ import contextvars
 import logging
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from time import perf_counter
 from typing import Any, Protocol
 
@@ -102,6 +102,13 @@ class Host:
         """Call after so many seconds. On the loop's thread only."""
         return self.loop.call_later(delay_s, fn, *args, context=self._clean.copy())
 
+    def lend(self, values: Mapping[contextvars.ContextVar[Any], Any]) -> None:
+        """From now on what is called later has these values in its context."""
+        clean = self._clean.copy()
+        for var, value in values.items():
+            clean.run(var.set, value)
+        self._clean = clean
+
     def schedule(self, runner: Turned) -> None:
         """Let a runner take part in the next turn. On the loop's thread only; once per turn."""
         if not self._ready and not self._is_turning:
@@ -180,7 +187,10 @@ def kernel_message() -> dict[str, Any]:
     if not in_kernel():
         return {}
     kernel = getattr(sys.modules["IPython"].get_ipython(), "kernel", None)
-    return dict(kernel.get_parent() or {}) if kernel is not None else {}
+    try:
+        return dict(kernel.get_parent() or {}) if kernel is not None else {}
+    except LookupError:  # ipykernel 7.0, on a thread of ours
+        return {}
 
 
 def cell() -> tuple[str, str]:

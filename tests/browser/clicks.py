@@ -1,4 +1,4 @@
-"""Where clicks arrive: a run asks twice, by a form and by buttons of the panel, while its cell awaits, blocks, or is over.
+"""Where clicks arrive: a run asks by a form, then by buttons of the panel, while its cell awaits, blocks, or is over.
 
 `EXPECTED` is the documented truth, measured in real JupyterLab by `python -m tests.kernels.matrix`.
 """
@@ -15,8 +15,8 @@ from playwright.sync_api import TimeoutError as PlaywrightTimeout
 
 Subshells = Literal["default", "disabled"]
 Mode = Literal["await", "block", "background"]
-#: "clicks": both arrive and the cell gets the result. "words": the cell fails in words, and the run stays open. Anything
-#: else is a fault, as it was seen.
+#: "clicks": both arrive and the cell gets the result. "words": the cell fails in words, and the run stays open.
+#: Anything else is a fault, as it was seen.
 Outcome = str
 
 MODES: tuple[Mode, ...] = ("await", "block", "background")

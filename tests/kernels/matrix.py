@@ -22,7 +22,7 @@ from lab_harness import Browser, Lab, LabServer  # noqa: E402
 
 
 def environment(folder: Path, kernel: str) -> Path:
-    """The interpreter of an environment with flownb and the newest ipykernel of this series; made if it is not there."""
+    """The interpreter of an environment with flownb and the newest ipykernel of a series; made if it is not there."""
     python = folder / kernel / "bin" / "python"
     if not (folder / kernel / "complete").exists():
         subprocess.run([sys.executable, "-m", "venv", "--clear", str(folder / kernel)], check=True)

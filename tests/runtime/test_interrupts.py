@@ -1,16 +1,13 @@
 """Cells of a real kernel that are interrupted, and tasks in them that are cancelled otherwise."""
 
 import os
-import queue
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from jupyter_client.manager import KernelManager
 
-ROOT = Path(__file__).resolve().parents[2]
+from tests.kernels.frontend import Kernel
 
 DEFINE = """
 import asyncio
@@ -27,50 +24,6 @@ async def ask(ev: StartEvent, ctx: Context) -> StopEvent:
 async def until_over(run):
     return await run
 """
-
-
-class Kernel:
-    """A kernel with a front end that may be asked for input, unless told otherwise."""
-
-    def __init__(self, folder: Path) -> None:
-        self.manager = KernelManager(kernel_name="python3")
-        self.manager.start_kernel(cwd=str(folder), env={**os.environ, "PYTHONPATH": str(ROOT)})
-        self.client = self.manager.client()
-        self.client.start_channels()
-        self.client.wait_for_ready(60)
-
-    def run(self, source: str, *, interrupt_after: float | None = None, stdin: bool = True) -> str:
-        """What a cell prints and raises."""
-        asked = self.client.execute(source.strip(), allow_stdin=stdin)
-        said, begun, end = "", time.monotonic(), time.monotonic() + 30
-        while time.monotonic() < end:
-            if interrupt_after is not None and time.monotonic() - begun > interrupt_after:
-                self.interrupted_at, interrupt_after = time.time(), None
-                self.manager.interrupt_kernel()
-            try:
-                message = self.client.get_iopub_msg(timeout=0.05)
-            except queue.Empty:
-                assert self.manager.is_alive(), f"the kernel died: {said}"
-                continue
-            if message["parent_header"].get("msg_id") != asked:
-                continue
-            content: Any = message["content"]
-            if message["msg_type"] == "stream":
-                said += content["text"]
-            elif message["msg_type"] == "error":
-                said += f"{content['ename']}: {content['evalue']}\n"
-            elif message["msg_type"] == "status" and content["execution_state"] == "idle":
-                return said
-        raise AssertionError(f"the cell did not end: {said}")
-
-    def interrupt(self, source: str, after: float) -> tuple[str, float]:
-        """What a cell says that is interrupted, and the seconds that its code went on, by its own clock."""
-        said = self.run(f"import time\ntry:\n    {source}\nfinally:\n    ended_at = time.time()", interrupt_after=after)
-        return said, float(self.run("print(ended_at)")) - self.interrupted_at
-
-    def stop(self) -> None:
-        self.client.stop_channels()
-        self.manager.shutdown_kernel(now=True)
 
 
 @pytest.fixture(scope="module")
