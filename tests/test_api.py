@@ -59,6 +59,11 @@ def test_every_event_and_error_is_importable_flat(name: str):
     assert isinstance(getattr(flownb, name), type)
 
 
+@pytest.mark.parametrize("name", ["enable_fast_lane", "disable_fast_lane"])
+def test_what_opens_and_closes_the_fast_lane_is_importable_flat(name: str):
+    assert callable(getattr(flownb, name))
+
+
 @pytest.mark.parametrize("name", words(POLICIES))
 def test_the_words_of_retry_policies(name: str):
     assert callable(getattr(importlib.import_module("flownb.retry_policy"), name))

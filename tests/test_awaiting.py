@@ -9,7 +9,7 @@ import pytest
 
 from flownb import awaiting
 from flownb.errors import WorkflowCancelledByUser
-from flownb.runtime.interrupts import Interrupts
+from flownb.runtime.interrupts import Interrupts, held_back
 from tests.polling import until, wait_until
 from tests.runtime.flows import Forever
 
@@ -136,3 +136,26 @@ def test_interrupting_a_call_that_blocks_cancels_the_run_or_lets_it_go_on(
     else:
         assert run.status == "running"
         run.cancel().result(20)
+
+
+def test_an_interrupt_that_is_held_back_comes_at_the_end():
+    """What is done inside is done whole, and the handler is the one from before."""
+    done: list[str] = []
+    with pytest.raises(KeyboardInterrupt), held_back():
+        signal.raise_signal(signal.SIGINT)
+        done.append("whole")
+    assert done == ["whole"]
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    with held_back():
+        done.append("none came")
+
+
+def test_who_ignores_interrupts_still_does_inside():
+    """As a kernel between two cells."""
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        with held_back():
+            signal.raise_signal(signal.SIGINT)
+            assert signal.getsignal(signal.SIGINT) is signal.SIG_IGN
+    finally:
+        signal.signal(signal.SIGINT, before)

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import get_args
 
 import pytest
-from clicks import DEFINED, MODES, NEWEST, SETTINGS, Mode, Subshells, expected, try_clicks
+from clicks import DEFINED, MODES, NEWEST, SETTINGS, Mode, Subshells, expected, try_clicks, type_answer
 from lab_harness import KERNEL, Browser, Lab, LabServer, Opener
 from panel_page import Panel
 
@@ -66,8 +66,7 @@ def test_an_interrupt_ends_a_cell_that_blocks_in_the_fast_lane(lab_notebook: Ope
 
     lab.run(2, wait=False)
     panel = Panel(lab, 2)
-    panel.box.locator(".flownb-form input:enabled").click()
-    lab.page.keyboard.type("Gentoo", delay=30)
+    type_answer(lab, panel)
     panel.send()
     panel.box.get_by_role("button", name="Approve").click()
     lab.wait_done(2, timeout=20)

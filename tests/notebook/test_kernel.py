@@ -1,6 +1,8 @@
 """Facts about the kernel, from messages as kernels have them."""
 
+import asyncio
 import threading
+from contextvars import ContextVar
 from types import SimpleNamespace
 from typing import Any
 
@@ -131,3 +133,33 @@ def test_what_a_step_displays_goes_to_its_log_and_all_else_where_it_went(use: An
     for call in capture.on_change:
         call(False)
     assert "publish" not in made.display_pub.__dict__
+
+
+@pytest.mark.parametrize("looks_only_here", [True, False])
+def test_a_host_gets_a_parent_where_the_kernel_looks_for_one_in_the_context_alone(use: Any, looks_only_here: bool):
+    """ipykernel 7.0: on the engine's thread it would find none, and nothing could be shown."""
+    parent: ContextVar[Any] = ContextVar("shell_parent")
+    made = shell(None)
+    made.kernel.get_parent = parent.get if looks_only_here else message
+    use(made)
+    loop = asyncio.new_event_loop()
+    found: list[Any] = []
+    token = parent.set(message(cell="c9"))
+    on = host.Host(loop)
+    kernel.lend_parent(on)
+    parent.reset(token)
+    on.soon(lambda: found.append(parent.get(None)))
+    on.soon(loop.stop)
+    loop.run_forever()
+    loop.close()
+    assert found == [message(cell="c9") if looks_only_here else None]
+
+
+def test_a_kernel_that_finds_no_parent_on_a_thread_has_none(use: Any, monkeypatch: pytest.MonkeyPatch):
+    parent: ContextVar[Any] = ContextVar("shell_parent")
+    made = shell(None)
+    made.kernel.get_parent = parent.get
+    use(made)
+    assert kernel.parent() == {}
+    monkeypatch.setattr(host, "in_kernel", lambda: True)
+    assert host.kernel_message() == {}
