@@ -15,12 +15,13 @@ Between two cells clicks arrive everywhere.
 from __future__ import annotations
 
 import asyncio
-import inspect
 import sys
 import threading
 import time
+import weakref
 from typing import Any, Protocol
 
+from flownb.runtime.capture import sink
 from flownb.runtime.host import in_kernel
 
 #: A call that blocks looks into the fast lane so often.
@@ -51,10 +52,26 @@ class Hearing:
         self.lane: Lane | None = None
         #: Whether the last message of a panel came on a thread beside the main one; None: none came yet.
         self.beside: bool | None = None
+        #: Held weakly: a task that is over holds what its cell gave.
+        self._cell: weakref.ref[asyncio.Task[Any]] | None = None
 
     def came(self) -> None:
         """A message of a panel is handled on this thread."""
         self.beside = threading.current_thread() is not threading.main_thread()
+
+    def awaiting_cell(self, loop: asyncio.AbstractEventLoop) -> asyncio.Task[Any] | None:
+        """The task of the cell that awaits something; None between two cells and while a cell of plain code runs.
+
+        There is one at a time, and a thousand runs may be awaited in it: it is looked for once.
+        """
+        known = self._cell() if self._cell is not None else None
+        if known is not None and not known.done():
+            return known
+        for task in asyncio.all_tasks(loop):
+            if getattr(task.get_coro(), "__name__", "") == "run_cell_async":
+                self._cell = weakref.ref(task)
+                return task
+        return None
 
 
 hearing = Hearing()
@@ -70,18 +87,24 @@ class Wait:
     def __init__(self, *, blocks: bool) -> None:
         self._kernel = _kernel()
         self._blocks = blocks
+        self._is_main = threading.current_thread() is threading.main_thread()
+        if self._kernel is not None and not blocks and (sink.get() is not None or self._is_beside_cell()):
+            self._kernel = None  # a step waits, and an error would end its run; or clicks arrive
         self._began = time.monotonic()
         #: When a person was first asked during this wait.
         self._asked_at: float | None = None
-        self._is_main = threading.current_thread() is threading.main_thread()
         #: The cell that awaits something while this wait goes on.
         self._cell: asyncio.Task[Any] | None = None
         #: Whether the main thread answered since.
         self._answered = threading.Event()
         loop = getattr(self._kernel, "io_loop", None)
         if loop is not None and not (self._is_main and blocks):
-            self._cell = _awaiting_cell(loop.asyncio_loop)
+            self._cell = hearing.awaiting_cell(loop.asyncio_loop)
+        if loop is not None and not self._is_main:
             loop.add_callback(self._answered.set)
+
+    def _is_beside_cell(self) -> bool:
+        return self._is_main and _goes_beside_cells(self._kernel)
 
     def is_served(self) -> bool:
         """Whether `poll` lets clicks in."""
@@ -145,6 +168,7 @@ _LANE = "Or call flownb.enable_fast_lane() once: then clicks arrive here, too."
 
 
 def _kernel() -> Any:
+    """The kernel that this process is; None: it is none."""
     return getattr(sys.modules["IPython"].get_ipython(), "kernel", None) if in_kernel() else None
 
 
@@ -153,17 +177,9 @@ def _name() -> str:
     return f"this kernel (ipykernel {version})" if version else "this kernel"
 
 
-def _awaiting_cell(loop: asyncio.AbstractEventLoop) -> asyncio.Task[Any] | None:
-    """The task of the cell that awaits something; None between two cells and while a cell of plain code runs."""
-    for task in asyncio.all_tasks(loop):
-        if getattr(task.get_coro(), "__name__", "") == "run_cell_async":
-            return task
-    return None
-
-
 def _goes_beside_cells(kernel: Any) -> bool:
     """Whether a kernel hands messages of widgets on while a cell awaits."""
-    return "concurrent" in inspect.signature(kernel.dispatch_shell).parameters
+    return "concurrent" in getattr(getattr(kernel.dispatch_shell, "__code__", None), "co_varnames", ())
 
 
 def _answers_follow() -> bool:

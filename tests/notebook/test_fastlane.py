@@ -45,11 +45,18 @@ def widget(name):
 
 mine, other = widget("mine"), widget("other")
 ours.claim(mine)
+
+def begin():
+    run = asks.run()
+    while not run.requests:
+        time.sleep(0.01)
+    return run
+
 stream = fastlane._stream_of(get_ipython().kernel)
 before = stream._recv_callback
 print(mine.model_id, other.model_id)
 """
-BLOCKS = "took.clear(); run = asks.run()\nprint('begun', flush=True)\nprint(run.result(), took)"
+BLOCKS = "took.clear(); run = begin()\nprint('begun', flush=True)\nprint(run.result(), took)"
 AWAITS = BLOCKS.replace("run.result()", "await run")
 
 
@@ -142,7 +149,7 @@ def test_an_interrupt_in_the_middle_of_a_click_ends_the_call_and_loses_nothing(l
 
 
 def test_between_cells_a_message_is_handled_and_the_kernel_stays_idle(lane: Front):
-    lane.run("took.clear(); run = asks.run()")
+    lane.run("took.clear(); run = begin()")
     sent = lane.change(lane.mine, {"n": 7, "answer": "yes"})
     assert lane.run("print(await run, took)") == "yes [('mine', 7)]\n"
     assert lane.statuses(sent) == [] or lane.statuses(sent)[-1] == "idle"
@@ -217,7 +224,7 @@ def waits():
         said.append(run.result())
     except Exception as error:
         said.append(str(error))
-took.clear(); run = asks.run()
+took.clear(); run = begin()
 thread = threading.Thread(target=waits, daemon=True)
 thread.start()
 """
@@ -238,7 +245,7 @@ def test_a_thread_for_which_the_cell_blocks_fails_in_words(front: Front):
 
 def test_a_thread_for_which_the_cell_awaits_hears_clicks_where_that_does(front: Front):
     """ipykernel 7.4 hands messages on beside a cell that awaits."""
-    waits = front.begin("took.clear(); run = asks.run()\nprint('begun')\nprint(await asyncio.to_thread(run.result))")
+    waits = front.begin("took.clear(); run = begin()\nprint('begun')\nprint(await asyncio.to_thread(run.result))")
     front.until(waits, "begun")
     time.sleep(2)
     front.change(front.mine, {"n": 1, "answer": "yes"})

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from flownb.runtime import hearing as module
+from flownb.runtime.capture import sink
 from flownb.runtime.hearing import Hearing, Wait
 
 BLOCKED = "this call blocks the cell"
@@ -181,6 +182,34 @@ def test_between_two_cells_nobody_is_deaf(use: Any):
 
     wait = loop.run_until_complete(run_cell_async())
     assert wait.why_deaf() == ""
+
+
+def test_a_step_that_awaits_a_run_is_never_failed(use: Any):
+    """R4.66: its own run would fail with it."""
+    kernel = use(older)
+    token = sink.set(SimpleNamespace(take_output=lambda text: True))
+    try:
+        assert why_awaiting(kernel) == ""
+    finally:
+        sink.reset(token)
+    assert why_awaiting(kernel) != ""
+
+
+def test_the_cell_is_looked_for_once(use: Any, monkeypatch: pytest.MonkeyPatch):
+    """A thousand runs may be awaited in one cell."""
+    kernel = use(older)
+    searched: list[Any] = []
+    search = asyncio.all_tasks
+    monkeypatch.setattr(asyncio, "all_tasks", lambda loop: searched.append(loop) or search(loop))
+
+    async def run_cell_async() -> list[str]:
+        return [Wait(blocks=False).why_deaf() for _ in range(20)]
+
+    loop = kernel.io_loop.asyncio_loop
+    for cell in (1, 2):
+        told = loop.run_until_complete(run_cell_async())
+        assert all(BETWEEN in said for said in told)
+        assert len([one for one in searched if one is loop]) == cell
 
 
 def in_a_thread(loop: asyncio.AbstractEventLoop, *, blocks: bool) -> list[str]:
