@@ -4,19 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import suppress
+from copy import copy
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from flownb.answering import answer_request
-from flownb.errors import JournalDamaged, RequestClosed, RequestError
+from flownb.errors import JournalDamaged, RequestClosed, RequestError, RunNotFound
 from flownb.events import Event
 from flownb.requests import Request
+from flownb.restoring import readable
+from flownb.reviews import DECIDES, Review, Reviews, digest_of_body, from_ticks, in_short
 from flownb.runtime.pending import Pending
 from flownb.runtime.questions import secret_of
 from flownb.runtime.stored import is_viewed, look
-from flownb.store.journal import Waits
+from flownb.store.journal import RunRow, Waits
 
 if TYPE_CHECKING:
     from flownb.runs import Store
+    from flownb.runtime.commit import Asked
     from flownb.runtime.runner import Runner
 
 #: So many seconds at most an answer waits for a look into the store.
@@ -44,6 +49,12 @@ class StoreRequest:
         return self._row.id
 
     @property
+    def workflow(self) -> str:
+        """Name of the workflow that asks."""
+        row = self._store.journal.row(self.run_id)
+        return row.workflow if row is not None else ""
+
+    @property
     def question(self) -> Any:
         """What it asks; of a class that this process does not have, as it is stored.
 
@@ -51,6 +62,40 @@ class StoreRequest:
             JournalDamaged: It cannot be read.
         """
         return self._store._committer.question(self._row).value
+
+    @property
+    def opened_at(self) -> float | None:
+        """Unix seconds; None where its store does not tell, or cannot be read."""
+        return self._asked.at if self._asked is not None else None
+
+    @property
+    def schema(self) -> dict[str, Any] | None:
+        """JSON Schema of what answers it; None where there is none."""
+        return self._asked.schema if self._asked is not None else None
+
+    @property
+    def refused(self) -> str:
+        """Why the last answer was refused where the run is driven; "" if none was."""
+        return self._asked.refused if self._asked is not None else ""
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 of what it shows, in hex, as the record of reviews will have it; "" if it cannot be read."""
+        return digest_of_body(bytes(self._asked.question)) if self._asked is not None else ""
+
+    @cached_property
+    def _asked(self) -> Asked | None:
+        try:
+            return self._store._committer.asked(self._row)
+        except JournalDamaged:
+            return None
+
+    def in_short(self) -> str:
+        """What it asks, on one line; in words, if that cannot be read."""
+        try:
+            return in_short(self._store._committer.question(self._row))
+        except JournalDamaged as error:
+            return f"({error})"
 
     def opened(self) -> Request[Any]:
         """The same in its run, with all that a `Request` can do.
@@ -81,22 +126,64 @@ class StoreRequest:
 
 
 class StoreRequests:
-    """The open questions of a store, by run and number; looking again looks at the present."""
+    """The open questions of a store, by run and number; looking again looks at the present.
 
-    def __init__(self, store: Store) -> None:
+    Args:
+        store: It.
+        workflow: Only those of this workflow, by its name or key.
+        step: Only those that this step asks.
+        text: Only those that have all of these words.
+        kind: Only those of this question class, as far as they can be read.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        *,
+        workflow: str | None = None,
+        step: str | None = None,
+        text: str | None = None,
+        kind: type[Event] | None = None,
+    ) -> None:
         self._store = store
+        self._workflow, self._step, self._kind = workflow, step, kind
+        self._words = (text or "").casefold().split()
 
     def _open(self) -> list[StoreRequest]:
-        return [StoreRequest(self._store, run_id, row) for run_id, row in self._store.journal.waiting(kind="request")]
-
-    def of(self, kind: type[Event]) -> list[StoreRequest]:
-        """Those of one question class, as far as they can be read."""
+        workflows: dict[str, RunRow | None] = {}
         found = []
-        for request in self._open():
-            with suppress(JournalDamaged):
-                if isinstance(request.question, kind):
-                    found.append(request)
+        for run_id, row in self._store.journal.waiting(kind="request"):
+            if self._step not in (None, row.step):
+                continue
+            if self._workflow is not None or self._words:
+                if run_id not in workflows:
+                    workflows[run_id] = self._store.journal.row(run_id)
+                if not self._is_wanted(StoreRequest(self._store, run_id, row), workflows[run_id]):
+                    continue
+            request = StoreRequest(self._store, run_id, row)
+            if self._kind is None or _is_of(request, self._kind):
+                found.append(request)
         return found
+
+    def _is_wanted(self, request: StoreRequest, run: RunRow | None) -> bool:
+        names = (run.workflow, run.key) if run is not None else ()
+        if self._workflow is not None and self._workflow not in names:
+            return False
+        if not self._words:
+            return True
+        text = " ".join((request.id, *names[:1], request.step, request.in_short())).casefold()
+        return all(word in text for word in self._words)
+
+    def of(self, kind: type[Event]) -> StoreRequests:
+        """Those of one question class, as far as they can be read."""
+        found = copy(self)
+        found._kind = kind
+        return found
+
+    def answer(self, answer: Any = None, /, *, by: str | None = None, **fields: Any) -> None:
+        """The same answer for every one of these. The first that cannot be answered so ends it, with its error."""
+        for request in self._open():
+            request.answer(answer, by=by, **fields)
 
     def __len__(self) -> int:
         return len(self._open())
@@ -113,8 +200,36 @@ class StoreRequests:
                 return request
         raise KeyError(f"No open question {which!r}. Open: {', '.join(r.id for r in found) or 'none'}.")
 
+    def _ipython_display_(self) -> None:
+        from flownb.run import room  # it builds on this module
+
+        room("review")(self)
+
     def __repr__(self) -> str:
         return f"<{len(self)} open questions: {', '.join(r.id for r in self)}>"
+
+
+def _is_of(request: StoreRequest, kind: type[Event]) -> bool:
+    try:
+        return isinstance(request.question, kind)
+    except JournalDamaged:
+        return False
+
+
+def reviews(store: Store, workflow: str | None, by: str | None, since: float | None) -> Reviews:
+    """The record of a store, the latest first; see `Store.reviews`."""
+    runs = {
+        row.run_id: row for row in store.journal.runs(workflow=workflow) if since is None or row.updated_at >= since
+    }
+    found: list[Review] = []
+    for run_id in store.journal.having([kind.__name__ for kind in DECIDES], list(runs)):
+        try:
+            ticks, _ = readable(store, run_id)
+        except (RunNotFound, JournalDamaged):  # it was deleted just now; nothing of it can be read
+            continue
+        found += from_ticks(run_id, runs[run_id].workflow, ticks, store._committer.codec)
+    wanted = [row for row in found if by in (None, row.by) and (since is None or (row.at or 0.0) >= since)]
+    return Reviews(sorted(wanted, key=lambda row: (-(row.at or 0.0), row.run, row.id)))
 
 
 def request_in(store: Store, run_id: str, number: int) -> Request[Any]:

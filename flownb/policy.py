@@ -13,6 +13,7 @@ from flownb.core.state import Request as OpenRequest
 from flownb.errors import AlreadyAnswered, EngineLost, RequestClosed
 from flownb.events import bases_of, key_of
 from flownb.requests import Request
+from flownb.reviews import HANDLER
 from flownb.runtime.runner import Runner
 from flownb.runtime.threads import pool
 
@@ -63,9 +64,9 @@ class AnswerPolicy:
                 return answer(question) if callable(answer) and not isinstance(answer, type) else answer
         return NONE
 
-    def _give(self, runner: Runner, opened: OpenRequest, answer: Any) -> None:
+    def _give(self, runner: Runner, opened: OpenRequest, answer: Any, by: str = "given ahead") -> None:
         try:
-            answer_request(runner, opened, answer, "given ahead", {}, "policy")
+            answer_request(runner, opened, answer, by, {}, "policy")
         except (RequestClosed, AlreadyAnswered):  # somebody was faster, or the run is over
             runner.questions.underway.discard(opened.id)
         except Exception as error:  # it does not fit, or the journal cannot hold it
@@ -76,7 +77,7 @@ class AnswerPolicy:
 
         async def later() -> None:
             try:
-                self._give(runner, opened, await handler(request))
+                self._give(runner, opened, await handler(request), HANDLER)
             except BaseException as error:  # as above; SystemExit would end the loop
                 if isinstance(error, asyncio.CancelledError) and task.cancelling():  # the run is over, or the loop
                     raise
@@ -89,7 +90,7 @@ class AnswerPolicy:
                 _note(runner, opened, error)
                 return
             with suppress(EngineLost):  # nobody drives the run any more
-                runner.host.call(self._give, runner, opened, answer)
+                runner.host.call(self._give, runner, opened, answer, HANDLER)
 
         if inspect.iscoroutinefunction(handler):
             task: asyncio.Task[None] = runner.host.loop.create_task(later(), context=runner.new_context())

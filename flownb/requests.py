@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any, Generic, Literal, TypeVar, cast
 
 from flownb.answering import (
@@ -19,7 +20,8 @@ from flownb.core.state import Request as OpenRequest
 from flownb.core.ticks import RequestDisposed, RequestHeld
 from flownb.defaults import options
 from flownb.errors import RequestClosed, RequestError
-from flownb.events import InputRequiredEvent
+from flownb.events import InputRequiredEvent, defined
+from flownb.reviews import Review, Reviews, digest, how_of, in_short, plain
 from flownb.runtime.acting import closed_event
 from flownb.runtime.results import shown
 from flownb.runtime.runner import Runner
@@ -101,6 +103,34 @@ class Request(Generic[Q]):
         accepted = self._runner.questions.accepted.get(self._opened.id)
         return accepted.by if accepted is not None else ""
 
+    @property
+    def digest(self) -> str:
+        """SHA-256 of what it shows, in hex, as the record of reviews has it; "" if it cannot be written."""
+        stored = self._runner.stored
+        if stored is not None:
+            return digest(self._opened.question, stored.committer.codec)
+        from flownb.store.codec import Codec  # a run that is kept nowhere needs none else
+
+        return digest(self._opened.question, Codec(defined, "live"))
+
+    def review(self) -> Review:
+        """What became of it so far, as a row of the record."""
+        runner, opened = self._runner, self._opened
+        accepted = runner.questions.accepted.get(opened.id)
+        return Review(
+            id=self.id,
+            run=runner.run_id,
+            workflow=runner.state.spec.name,
+            step=self.step,
+            question=in_short(opened.question),
+            digest=self.digest,
+            answer=None if accepted is None else plain(accepted.answer.value),
+            by="" if accepted is None else accepted.by,
+            at=None if accepted is None else accepted.at,
+            waited_s=None if accepted is None else max(0.0, accepted.at - opened.opened_at),
+            how=how_of(None, "", self.status) if accepted is None else how_of(accepted.how, accepted.by, self.status),
+        )
+
     def answer(self, answer: Any = None, /, *, by: str | None = None, **fields: Any) -> None:
         """Answer it; see `Run.answer`."""
         answer_request(self._runner, self._now, answer, by, fields)
@@ -175,6 +205,25 @@ class Request(Generic[Q]):
         return f"<Request {self.id} of {self.step}: {self.question!r}, {self.status}>"
 
 
+class RequestList(list[Request[Any]]):
+    """Questions, and a record of what became of them."""
+
+    def reviews(self) -> Reviews:
+        """The record: a row for each question, open ones too."""
+        return Reviews([request.review() for request in self])
+
+    def to_dicts(self) -> list[dict[str, Any]]:
+        """As `Reviews.to_dicts` says."""
+        return self.reviews().to_dicts()
+
+    def to_csv(self, path: str | Path) -> Path:
+        """As `Reviews.to_csv` says."""
+        return self.reviews().to_csv(path)
+
+    def _repr_html_(self) -> str:
+        return self.reviews()._repr_html_()
+
+
 class Requests(Generic[Q]):
     """The open questions of a run and of its children; `run.requests`. Looking again looks at the present."""
 
@@ -194,14 +243,14 @@ class Requests(Generic[Q]):
         """Those of one question class."""
         return Requests(self._runner, kind.__flownb_kind__.key)
 
-    def all(self) -> list[Request[Any]]:
-        """Also those that are answered or closed, oldest first."""
-        return [
+    def all(self) -> RequestList:
+        """Also those that are answered or closed, oldest first; in a cell a table of who answered what, and how."""
+        return RequestList(
             Request(runner, opened)
             for runner in family(self._runner)
             for _, opened in sorted(runner.questions.all.items())
             if self._kind in ("", opened.question.key)
-        ]
+        )
 
     def answer(self, answer: Any = None, /, *, by: str | None = None, **fields: Any) -> None:
         """The same answer for every one of these."""

@@ -57,6 +57,7 @@ ROOMS = {
     "capture": ("flownb.notebook.kernel", "route_displays"),
     "context": ("flownb.resuming", "RunContext"),
     "snapshot": ("flownb.resuming", "snapshot_of"),
+    "review": ("flownb.notebook.review", "show_review"),
     "observe": ("flownb.observers", "observe"),
     "why": ("flownb.reasons", "why"),
     "is_outdated": ("flownb.reasons", "is_outdated"),

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from flownb.agenda import Suspension
     from flownb.moment import Moment
     from flownb.openings import StoreRequests
+    from flownb.reviews import Reviews
     from flownb.run import Run
     from flownb.runtime.pending import Pending
     from flownb.store.artifacts import Artifacts
@@ -90,11 +91,36 @@ class Store:
         """
         return self.journal.runs(status=status, workflow=workflow, limit=limit)
 
-    def requests(self) -> StoreRequests:
-        """The open questions of all runs, by run and number."""
+    def requests(
+        self, *, workflow: str | None = None, step: str | None = None, text: str | None = None
+    ) -> StoreRequests:
+        """The open questions of all runs, by run and number. As a cell's last line it is a table to answer them in.
+
+        Args:
+            workflow: Only those of this workflow, by its name or key.
+            step: Only those that this step asks.
+            text: Only those that have all of these words in their question, run, workflow or step, in whatever case.
+        """
         from flownb.openings import StoreRequests
 
-        return StoreRequests(self)
+        return StoreRequests(self, workflow=workflow, step=step, text=text)
+
+    def reviews(self, *, workflow: str | None = None, by: str | None = None, since: float | None = None) -> Reviews:
+        """The record of what was decided: the questions of all runs that were answered, by whomever and however, or
+        ended at a deadline or by `dispose`; the latest first. As a cell's last line it is a table.
+
+        There is no index of it: it lists the runs that are asked for, lets the store look at the kinds of their ticks,
+        and reads the whole journal of each run that may have such a question. `workflow` and `since` leave runs out
+        before that, `by` does not. An answer that waits for its driver is not in it yet.
+
+        Args:
+            workflow: Only of this workflow, by its name or key.
+            by: Only what this person answered or disposed of.
+            since: Only what was decided at this moment or later, in Unix seconds.
+        """
+        from flownb.openings import reviews
+
+        return reviews(self, workflow, by, since)
 
     def summary(self) -> dict[str, Any]:
         """Counts: `{"runs": {status: n, ...}, "requests": n, "timers": n, "retries": n}`; the last three of runs that

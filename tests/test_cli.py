@@ -351,6 +351,27 @@ def test_the_told_command_answers_and_the_run_takes_it(folder: Path, flownb: Cli
     }  # fmt: skip
 
 
+def test_the_record_is_listed_and_written(folder: Path, flownb: Cli):
+    """What was decided, by whom and how; as a table, for programs, and as a file. What waits for its driver is not."""
+    assert flownb("reviews") == (0, "Nothing was decided.\n", "")
+    assert flownb("answer", "plain:1", "false", "--by", "=ann\x1b[2J")[0] == 0
+    assert flownb("reviews", "--json") == (0, "[]\n", "")
+    assert ran(folder, "-m", "flownb", "resume", "flows:Plain", "plain")[0] == 0
+    code, out, _ = flownb("reviews")
+    head, row = out.splitlines()
+    assert (code, head.split()) == (0, ["AT", "REQUEST", "HOW", "BY", "QUESTION", "ANSWER"])
+    assert row.split("  ")[1:] == ["plain:1", "person", "=ann\\x1b[2J", "Shall it fail?", "false"]
+    (found,) = json.loads(flownb("reviews", "--json", "--workflow", "Plain", "--since", "2026-01-01")[1])
+    assert (found["run"], found["answer"], found["how"], len(found["digest"])) == ("plain", False, "person", 64)
+    assert flownb("reviews", "--by", "bob")[1] == flownb("reviews", "--since", "2999-01-01T10:00")[1]
+    assert flownb("reviews", "--csv", "record.csv") == (0, "record.csv: 1 question.\n", "")
+    assert ",'=ann" in (folder / "record.csv").read_text("utf-8")
+    code, out, err = flownb("reviews", "--since", "yesterday")
+    assert (code, out) == (1, "")
+    assert "is no date" in err
+    assert flownb("reviews", "--csv", "no/such/folder.csv")[0] == 1
+
+
 def test_a_token_answers_and_is_printed_nowhere(folder: Path, flownb: Cli):
     """R4.59, R4.61."""
     token = (folder / "token").read_text("utf-8")

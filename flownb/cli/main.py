@@ -17,6 +17,7 @@ The runs of a store: which there are, what they do, what they ask; answer, cance
 
   python -m flownb runs --status waiting        which runs wait
   python -m flownb requests                     what they ask, and the command that answers it
+  python -m flownb reviews --csv record.csv     what was answered, by whom, when and how
   python -m flownb answer 7f3a:1 decision=approve
   python -m flownb show 7f3a                    one run: why, who drives it, its last ticks
   python -m flownb resume flows:triage 7f3a     go on with it here; flows.py is in this folder
@@ -104,6 +105,46 @@ def requests(args: Args) -> int:
         if not found:
             print("Nobody is asked anything.")
     return 0
+
+
+def reviews(args: Args) -> int:
+    from flownb.cli.places import opened
+    from flownb.cli.words import brief, clean, clock, plural, table
+
+    with opened(args.store) as store:
+        found = store.reviews(workflow=args.workflow, by=args.by, since=_moment(args.since))
+    if args.csv:
+        path = found.to_csv(args.csv)
+        if args.json:
+            _json({"file": str(path), "reviews": len(found)})
+        else:
+            print(f"{clean(path)}: {plural(len(found), 'question')}.")
+    elif args.json:
+        _json([{**row.to_dict(), "at": row.at} for row in found])
+    elif not found:
+        print("Nothing was decided.")
+    else:
+        lines = [
+            (
+                clock(row.at or 0.0), clean(row.id), clean(row.how), clean(row.by), brief(row.question, 60),
+                brief(row.said(), 60),
+            )
+            for row in found
+        ]  # fmt: skip
+        _print(table(lines, ("AT", "REQUEST", "HOW", "BY", "QUESTION", "ANSWER")))
+    return 0
+
+
+def _moment(text: str | None) -> float | None:
+    """Unix seconds of a date or time that was typed; without a zone it is local."""
+    if not text:
+        return None
+    from datetime import datetime
+
+    try:
+        return datetime.fromisoformat(text).timestamp()
+    except (ValueError, OverflowError, OSError):
+        raise WorkflowError(f"{text!r} is no date: write 2026-12-24, or 2026-12-24T18:30.") from None
 
 
 def answer(args: Args) -> int:
@@ -272,6 +313,18 @@ COMMANDS: dict[str, Command] = {
         (_RUN, _option("--ticks", type=int, default=10, metavar="N", help="so many of its last ticks (10)")),
     ),
     "requests": Command(requests, "list what runs ask, each with the command that answers it", ()),
+    "reviews": Command(
+        reviews,
+        "list what was decided: which question, which answer, by whom, when and how",
+        (
+            _option("--csv", metavar="FILE", help="write it into this file instead, as a table for other programs"),
+            _option("--workflow", help="only of this workflow, by name"),
+            _option("--by", help="only what this person decided"),
+            _option("--since", metavar="DATE", help="only from then on: 2026-12-24, or 2026-12-24T18:30"),
+        ),
+        "Answers, defaults taken at a deadline, deadlines that passed, and questions that were disposed of. Reads the\n"
+        "journals of runs that may have such. Secrets are masked.",
+    ),
     "answer": Command(
         answer,
         "answer a question",

@@ -50,6 +50,8 @@ class Asked(Struct, frozen=True, omit_defaults=True):
     schema: dict[str, Any] | None = None
     #: Why its driver refused an answer that another process took.
     refused: str = ""
+    #: Unix seconds; None in rows of before.
+    at: float | None = None
 
 
 class Committer:
@@ -207,12 +209,20 @@ class Committer:
         token = request.token or secret_of(self.token(runner.run_id, request.id))
         schema = runner.stored.schema(runner, state, request) if runner.stored is not None else None
         refused = runner.questions.errors.get(request.id, "") if runner.stored is not None else ""
-        asked = Asked(msgspec.Raw(self.codec.encode_out(request.question)), schema, refused)
+        asked = Asked(msgspec.Raw(self.codec.encode_out(request.question)), schema, refused, request.opened_at)
         return question_row(state, request, msgspec.json.encode(asked), token)
 
     def question(self, row: Waits) -> Out:
         """The question of a row."""
         return self.codec.decode_out(bytes(_asked_in(row).question))
+
+    def asked(self, row: Waits) -> Asked:
+        """What stands in the row of a question.
+
+        Raises:
+            JournalDamaged: It cannot be read.
+        """
+        return _asked_in(row)
 
     def schema(self, run_id: str, request: int) -> dict[str, Any] | None:
         """The JSON Schema of what answers an open question, None where there is none."""

@@ -330,6 +330,11 @@ class Journal(Protocol):
         """
         ...
 
+    def having(self, kinds: Collection[str], run_ids: Sequence[str]) -> list[str]:
+        """Those of some runs that have a tick of one of these kinds (names of classes), in the order that was given. No
+        tick is read: the store looks at the kinds of all ticks of those runs."""
+        ...
+
     def next_wakeup(self) -> Wakeup | None:
         """What is due first; of several the first by run, kind and id."""
         ...

@@ -6,7 +6,7 @@ import itertools
 import os
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
@@ -326,6 +326,12 @@ class MemoryJournal:
                 and (due is None or (waits.due is not None and waits.due <= due))
             ]
         return sorted(found, key=lambda row: (row[0], KINDS.index(row[1].kind), row[1].id))
+
+    def having(self, kinds: Collection[str], run_ids: Sequence[str]) -> list[str]:
+        """As `Journal.having` says."""
+        with self._lock:
+            runs = [self._runs[run_id] for run_id in run_ids if run_id in self._runs]
+            return [run.run_id for run in runs if any(type(tick).__name__ in kinds for tick in run.ticks)]
 
     def next_wakeup(self) -> Wakeup | None:
         """As `Journal.next_wakeup` says."""

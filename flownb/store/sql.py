@@ -16,7 +16,7 @@ from __future__ import annotations
 import os
 import threading
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from functools import cache, partial
 from math import isfinite
@@ -157,6 +157,8 @@ FILTERS = {
     "notebook": ("notebook = ? AND notebook <> ''", 1),
     "parent": ("parent = ? AND parent <> ''", 1),
 }
+
+HAVING = "SELECT DISTINCT run_id FROM journal WHERE run_id IN ({}) AND kind IN ({})"
 
 BY_KIND = "CASE kind WHEN 'timer' THEN 0 WHEN 'request' THEN 1 ELSE 2 END"
 WAITING = f"SELECT run_id, kind, id, due, step, body FROM waiting WHERE {{}} ORDER BY run_id, {BY_KIND}, id"
@@ -740,6 +742,19 @@ class SqlJournal(ABC):
             for run_id, kind, id, due, step, body in rows
             if kind in KINDS
         ]
+
+    def having(self, kinds: Collection[str], run_ids: Sequence[str]) -> list[str]:
+        """As `Journal.having` says."""
+
+        def having() -> set[Any]:
+            return {
+                row[0]
+                for some in _chunks(run_ids)
+                for row in self._run(HAVING.format(_list(some), _list([*kinds])), (*some, *kinds)).fetchall()
+            }
+
+        found = self._do(having) if kinds else set()
+        return [run_id for run_id in run_ids if run_id in found]
 
     def next_wakeup(self) -> Wakeup | None:
         """As `Journal.next_wakeup` says."""

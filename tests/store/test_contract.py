@@ -513,6 +513,17 @@ def test_what_runs_wait_for_is_listed(journal: Journal):
     assert [w.id for _, w in journal.waiting(kind="timer", due=7.9)] == []
 
 
+def test_runs_that_have_a_kind_of_tick_are_named(journal: Journal):
+    """In the order that is asked, however many there are; none is read."""
+    for i in range(ROWS_LIMIT + 3):
+        ticks = [GateClosed(2.0)] if i % 2 else [CancelRequested(2.0)]
+        journal.append([Append(f"r{i}", 0, [started(f"r{i}"), *ticks])])
+    ids = [f"r{i}" for i in reversed(range(ROWS_LIMIT + 3))]
+    assert journal.having(["GateClosed"], [*ids, "nobody"]) == [run_id for run_id in ids if int(run_id[1:]) % 2]
+    assert journal.having(["GateClosed", "CancelRequested"], ids[:2]) == ids[:2]
+    assert journal.having(["GateOpened"], ids) == journal.having([], ids) == journal.having(["GateClosed"], []) == []
+
+
 def test_what_is_due_first_is_known(journal: Journal):
     """R7.7: the earliest; of several the first by run, kind and id. What has no time never is."""
     assert journal.next_wakeup() is None
