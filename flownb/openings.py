@@ -79,6 +79,11 @@ class StoreRequest:
         return self._asked.refused if self._asked is not None else ""
 
     @property
+    def default(self) -> str:
+        """The answer that is taken at its deadline, in short; "" for none."""
+        return self._asked.default if self._asked is not None else ""
+
+    @property
     def digest(self) -> str:
         """SHA-256 of what it shows, in hex, as the record of reviews will have it; "" if it cannot be read."""
         return digest_of_body(bytes(self._asked.question)) if self._asked is not None else ""
@@ -145,22 +150,23 @@ class StoreRequests:
         text: str | None = None,
         kind: type[Event] | None = None,
     ) -> None:
-        self._store = store
+        #: Where they are.
+        self.store = store
         self._workflow, self._step, self._kind = workflow, step, kind
         self._words = (text or "").casefold().split()
 
     def _open(self) -> list[StoreRequest]:
         workflows: dict[str, RunRow | None] = {}
         found = []
-        for run_id, row in self._store.journal.waiting(kind="request"):
+        for run_id, row in self.store.journal.waiting(kind="request"):
             if self._step not in (None, row.step):
                 continue
             if self._workflow is not None or self._words:
                 if run_id not in workflows:
-                    workflows[run_id] = self._store.journal.row(run_id)
-                if not self._is_wanted(StoreRequest(self._store, run_id, row), workflows[run_id]):
+                    workflows[run_id] = self.store.journal.row(run_id)
+                if not self._is_wanted(StoreRequest(self.store, run_id, row), workflows[run_id]):
                     continue
-            request = StoreRequest(self._store, run_id, row)
+            request = StoreRequest(self.store, run_id, row)
             if self._kind is None or _is_of(request, self._kind):
                 found.append(request)
         return found

@@ -13,8 +13,8 @@ from functools import lru_cache
 from pathlib import Path
 
 __all__ = [
-    "FORM_MODULES", "FORM_SHEETS", "MODULES", "PAGE_MODULES", "PAGE_SHEETS", "SHEETS", "form_script", "form_style",
-    "page_script", "page_style", "script", "style",
+    "FORM_MODULES", "FORM_SHEETS", "MODULES", "PAGE_MODULES", "PAGE_SHEETS", "REVIEW_MODULES", "REVIEW_SHEETS", "SHEETS",
+    "form_script", "form_style", "page_script", "page_style", "review_script", "review_style", "script", "style",
 ]  # fmt: skip
 
 _STATIC = Path(__file__).parent / "static"
@@ -82,6 +82,9 @@ FORM_MODULES = {
     "chips.mjs": ("chips.mjs",),
 }
 
+#: Of the table of open questions.
+REVIEW_MODULES = ("common.mjs", "keys.mjs", "page.mjs", "reviewrows.mjs", "review.mjs")
+
 #: In the order in which they are joined: later ones win.
 SHEETS = (
     "base.css",
@@ -101,6 +104,9 @@ SHEETS = (
 
 #: Of a form, wherever it stands.
 FORM_SHEETS = SHEETS[-2:]
+#: Of the table of open questions, and the form below it.
+REVIEW_SHEETS = ("base.css", "gone.css", *FORM_SHEETS, "review.css")
+
 #: Of the page, which has no form.
 PAGE_SHEETS = (*SHEETS[:-2], "page.css")
 
@@ -118,7 +124,21 @@ def script() -> str:
     Raises:
         RuntimeError: A module imports or exports in a way that cannot be pasted (a renamed import, a second default).
     """
-    pasted = _pasted(MODULES)
+    return _widget(MODULES)
+
+
+@lru_cache(maxsize=1)
+def review_script() -> str:
+    """The modules of the table of open questions as one ES module, as `script` is one.
+
+    Raises:
+        RuntimeError: A module imports or exports in a way that cannot be pasted.
+    """
+    return _widget(REVIEW_MODULES)
+
+
+def _widget(modules: Sequence[str]) -> str:
+    pasted = _pasted(modules)
     exports = _exports(pasted)
     if len(exports) != 1 or not exports[0].startswith("export default "):
         raise RuntimeError(f"The pasted script must have no import and one default export, found {exports}.")
@@ -178,6 +198,12 @@ def style() -> str:
 def form_style() -> str:
     """The style sheet of a form."""
     return _sheets(FORM_SHEETS)
+
+
+@lru_cache(maxsize=1)
+def review_style() -> str:
+    """The style sheet of the table of open questions."""
+    return _sheets(REVIEW_SHEETS)
 
 
 @lru_cache(maxsize=1)

@@ -18,6 +18,7 @@ from flownb.core.state import ENDED, Request, RunState, shown_status
 from flownb.core.ticks import AnyTick, EventArrived, QuietNoticed, RequestAnswered, RunForked, RunStarted, TimerFired
 from flownb.core.values import Out
 from flownb.errors import JournalConflict, JournalDamaged, NotStorable, RunOwnedElsewhere, WorkflowRuntimeError
+from flownb.preview import preview
 from flownb.runtime.indexing import has_more, question_row, waits_after
 from flownb.runtime.questions import secret_of
 from flownb.runtime.stored import claim_again
@@ -50,8 +51,10 @@ class Asked(Struct, frozen=True, omit_defaults=True):
     schema: dict[str, Any] | None = None
     #: Why its driver refused an answer that another process took.
     refused: str = ""
-    #: Unix seconds; None in rows of before.
+    #: When it was opened, in Unix seconds; None in rows of before.
     at: float | None = None
+    #: The answer that is taken at its deadline, in short; "" for none.
+    default: str = ""
 
 
 class Committer:
@@ -209,7 +212,9 @@ class Committer:
         token = request.token or secret_of(self.token(runner.run_id, request.id))
         schema = runner.stored.schema(runner, state, request) if runner.stored is not None else None
         refused = runner.questions.errors.get(request.id, "") if runner.stored is not None else ""
-        asked = Asked(msgspec.Raw(self.codec.encode_out(request.question)), schema, refused, request.opened_at)
+        default = preview(request.default.value, 40) if request.default is not None else ""
+        body = msgspec.Raw(self.codec.encode_out(request.question))
+        asked = Asked(body, schema, refused, request.opened_at, default)
         return question_row(state, request, msgspec.json.encode(asked), token)
 
     def question(self, row: Waits) -> Out:

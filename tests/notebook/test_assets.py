@@ -19,11 +19,13 @@ def test_the_pasted_script_has_no_import_and_one_default_export() -> None:
     script = assets.script()
     assert re.findall(r"^\s*export\b.*$", script, re.MULTILINE) == ["export default { render };"]
     assert not re.search(r"^\s*import\b", script, re.MULTILINE)
+    review = assets.review_script()
+    assert re.findall(r"^\s*(?:export|import)\b.*$", review, re.MULTILINE) == ["export default { render };"]
 
 
 def test_every_module_is_pasted_after_those_it_uses() -> None:
     """A file that is forgotten or stands too early would be missing at run time only."""
-    scripts = (assets.MODULES, assets.PAGE_MODULES, *assets.FORM_MODULES.values())
+    scripts = (assets.MODULES, assets.PAGE_MODULES, assets.REVIEW_MODULES, *assets.FORM_MODULES.values())
     assert {name for modules in scripts for name in modules} == {path.name for path in STATIC.glob("*.mjs")}
     for modules in scripts:
         assert len(set(modules)) == len(modules)
@@ -44,11 +46,18 @@ def test_widget_and_page_send_no_module_that_only_the_other_needs() -> None:
     """A widget sends its script with every instance."""
     assert [name for name in assets.MODULES if name.startswith("page_")] == []
     assert {"view.mjs", "feed.mjs", "messages.mjs", "page.mjs"} & {*assets.PAGE_MODULES} == set()
+    assert {name for name in assets.MODULES if name.startswith("review")} == set()
+    assert {"view.mjs", "graph.mjs", "feed.mjs"} & {*assets.REVIEW_MODULES} == set()
 
 
 @pytest.mark.parametrize(
     "script",
-    [assets.script, assets.page_script, *(partial(assets.form_script, name) for name in assets.FORM_MODULES)],
+    [
+        assets.script,
+        assets.page_script,
+        assets.review_script,
+        *(partial(assets.form_script, name) for name in assets.FORM_MODULES),
+    ],
 )
 def test_the_pasted_script_is_valid_javascript(tmp_path: Path, script: Callable[[], str]) -> None:
     """Modules share one scope once they are pasted, so no two may use one name."""

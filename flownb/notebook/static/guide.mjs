@@ -129,7 +129,7 @@ function render({ model, el }) {
     (found) => {
       if (over) return;
       form = found;
-      if (!found.closest(".flownb-panel")) unGuard = guardBox(el, ".flownb-form");
+      if (!found.closest(".flownb-panel")) unGuard = guardBox(el, { selector: ".flownb-form" });
       found.addEventListener("click", onClick, true);
       watcher.observe(found, { subtree: true, childList: true, attributes: true, attributeFilter: ["class", "title"] });
       markUp(found);

@@ -66,9 +66,11 @@ function passOn(at, ev) {
  * and only while this one key is under way, since it would keep Ctrl-S from the notebook too.
  *
  * The box becomes our parent only after `render` has returned, hence the waiting.
- * @param {HTMLElement} el @param {string} [selector] of the box; a form that stands alone is its own
+ * @param {HTMLElement} el
+ * @param {{ selector?: string, leave?: () => void }} [of] selector: of the box; a form that stands alone is its own.
+ * leave: where Esc in a form goes; else to the cell
  */
-export function guardBox(el, selector = ".flownb-panel") {
+export function guardBox(el, { selector = ".flownb-panel", leave = () => focusCell(el) } = {}) {
   /** @type {HTMLElement | null} */
   let box = null;
   /** @type {any} */
@@ -92,7 +94,7 @@ export function guardBox(el, selector = ".flownb-panel") {
   const onFormKey = (/** @type {any} */ ev) => {
     const form = ev.target.closest?.(".flownb-form");
     if (form && isSend(ev)) sendForm(form);
-    else if (form && ev.key === "Escape") focusCell(el);
+    else if (form && ev.key === "Escape") leave();
     else if (form && box && isSave(ev) && !ev.defaultPrevented) passOn(box, ev);
     else return;
     ev.preventDefault();
