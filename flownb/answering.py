@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from msgspec.structs import replace
 from pydantic import BaseModel, ConfigDict, Secret, SecretBytes, SecretStr, TypeAdapter, ValidationError
 
-from flownb import events, schemas
+from flownb import events
 from flownb.core import matching
 from flownb.core.outstanding import waits_for
 from flownb.core.state import Request as OpenRequest
@@ -34,7 +34,7 @@ from flownb.runtime.questions import Accepted, accepted_of
 from flownb.runtime.results import out_of, shown, value_out
 from flownb.runtime.runner import Runner
 from flownb.runtime.stored import accept, waits_still
-from flownb.schemas import WORDS, schema_of, type_of
+from flownb.schemas import WORDS, schema_of, type_of, without_made
 from flownb.store.marks import UnknownEvent
 
 if TYPE_CHECKING:
@@ -147,9 +147,8 @@ def answer_request(
     if isinstance(runner.error, EngineLost) and runner.stored is None:
         raise runner.error
     kind = answer_type(runner, opened)
-    value = validated(kind, answer, _with_required(runner, opened, kind, answer, fields))
-    if type(value).__module__ == schemas.__name__:  # made of a stored schema: its fields are what counts
-        value = value.model_dump()
+    answer = without_made(answer)  # of a form that was drawn by the stored schema
+    value = without_made(validated(kind, answer, _with_required(runner, opened, kind, answer, fields)))
     decision: Literal["", "retry", "done", "fail"] = ""
     if isinstance(opened.question.value, events.OutcomeUnknown):
         decision, value = value.decision, value.event

@@ -60,6 +60,15 @@ def schema_of(kind: Any) -> dict[str, Any] | None:
         return None
 
 
+def without_made(value: Any) -> Any:
+    """A value in which what `type_of` made a class for is plain: the class is nobody else's."""
+    if isinstance(value, BaseModel):
+        return value.model_dump() if type(value).__module__ == __name__ else value
+    if isinstance(value, dict):
+        return {name: without_made(item) for name, item in value.items()}
+    return list(map(without_made, value)) if type(value) is list else value
+
+
 def type_of(schema: Mapping[str, Any]) -> Any:
     """A type that takes what a schema describes, near enough to check an answer and to draw its form. The driver, which
     has the class, checks again."""
@@ -166,4 +175,4 @@ def _words(part: Mapping[str, Any]) -> dict[str, Any]:
     return about
 
 
-__all__ = ["WORDS", "schema_of", "type_of"]
+__all__ = ["WORDS", "schema_of", "type_of", "without_made"]

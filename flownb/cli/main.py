@@ -19,6 +19,7 @@ The runs of a store: which there are, what they do, what they ask; answer, cance
   python -m flownb requests                     what they ask, and the command that answers it
   python -m flownb reviews --csv record.csv     what was answered, by whom, when and how
   python -m flownb answer 7f3a:1 decision=approve
+  python -m flownb serve                        answer in a browser; its own link for each question
   python -m flownb show 7f3a                    one run: why, who drives it, its last ticks
   python -m flownb resume flows:triage 7f3a     go on with it here; flows.py is in this folder
 
@@ -96,12 +97,20 @@ def requests(args: Args) -> int:
     from flownb.cli.places import opened, store_words
 
     with opened(args.store) as store:
-        found = looking.open_questions(store)
+        found, links = looking.open_questions(store), {}
+        if args.links is not None:
+            from flownb.cli import serving
+
+            links = serving.links(store, args.links)
         if args.json:
-            _json([looking.asked_json(asked, store_words(args.store, store)) for asked in found])
+            more = [{"link": links.get(asked.id) or None} if args.links is not None else {} for asked in found]
+            part = store_words(args.store, store)
+            _json([looking.asked_json(asked, part) | link for asked, link in zip(found, more, strict=True)])
             return 0
         for asked in found:
             _print(looking.question_lines(asked, store_words(args.store, store)))
+            if links.get(asked.id):
+                print(f"  {links[asked.id]}")
         if not found:
             print("Nobody is asked anything.")
     return 0
@@ -160,6 +169,32 @@ def answer(args: Args) -> int:
             print(f"Answered {run_id}:{number}; {driver} drives the run.")
         else:
             print(f"Answered {run_id}:{number}. The run takes it where a process waits with it, or when it is resumed.")
+    return 0
+
+
+def serve(args: Args) -> int:
+    from flownb.cli import serving
+    from flownb.cli.places import opened, store_words
+    from flownb.cli.words import words_of
+
+    def say(line: str) -> None:
+        if not args.json:
+            print(line, flush=True)
+
+    serving.check(args.host, args.public)
+    with opened(args.store) as store:
+
+        def begun(base: str, index: str) -> None:
+            if args.json:
+                _json({"url": base, "index": index or None, "store": store.place})
+                sys.stdout.flush()
+            command = ["python", "-m", "flownb", "requests", "--links", base, *store_words(args.store, store)]
+            say(f"Questions of {store.place} are answered at {base}. Ctrl-C ends it.")
+            if index:
+                say(f"Those that are open, for you alone: {index}")
+            say(f"Their links: {words_of(command)}")
+
+        serving.serve(store, args.host, args.port, args.name, opens=args.open, say=say, begun=begun)
     return 0
 
 
@@ -312,7 +347,19 @@ COMMANDS: dict[str, Command] = {
         "tell of one run: why, who drives it, questions, children, result, last ticks",
         (_RUN, _option("--ticks", type=int, default=10, metavar="N", help="so many of its last ticks (10)")),
     ),
-    "requests": Command(requests, "list what runs ask, each with the command that answers it", ()),
+    "requests": Command(
+        requests,
+        "list what runs ask, each with the command that answers it",
+        (
+            _option(
+                "--links",
+                nargs="?",
+                const="http://127.0.0.1:8765",
+                metavar="ADDRESS",
+                help="also its link, where `serve` is at this address (http://127.0.0.1:8765); each link is a secret",
+            ),
+        ),
+    ),
     "reviews": Command(
         reviews,
         "list what was decided: which question, which answer, by whom, when and how",
@@ -336,6 +383,25 @@ COMMANDS: dict[str, Command] = {
         "examples:\n  python -m flownb answer 7f3a:1 decision=approve note='as agreed'\n"
         "  python -m flownb answer 7f3a:2 true\n  python -m flownb answer 7f3a:3 '{\"rows\": [1, 2]}'\n\n"
         "It is checked by the schema that is stored with the question, and again by the process that drives the run.",
+    ),
+    "serve": Command(
+        serve,
+        "let people answer in a browser: a page for each question, at a link of its own",
+        (
+            _option("--host", default="127.0.0.1", help="where to listen (127.0.0.1)"),
+            _option("--port", type=int, default=8765, metavar="N", help="its port (8765); 0 is any that is free"),
+            _option("--public", action="store_true", help="other machines may reach it: a --host other than this one"),
+            _option(
+                "--name",
+                action="append",
+                default=[],
+                metavar="HOST",
+                help="it is called by this name too, that of a proxy, say; may stand several times",
+            ),
+            _option("--open", action="store_true", help="open the list of questions in a browser"),
+        ),
+        "Who has a link can answer that question, once; `requests --links` prints them, and in Python\n"
+        "flownb.serve.link(request, address) gives one. Links and answers stand in no log. Needs flownb[serve].",
     ),
     "cancel": Command(
         cancel,

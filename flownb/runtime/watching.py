@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 #: Seconds between two looks; another process's answer waits so long at most.
 LOOK_S = 0.1
+#: Seconds between two looks at least, however much is told.
+_BREATH_S = 0.01
 #: Seconds between two looks whether a run that this process would drive has lost its driver.
 STAND_BY_S = 1.0
 _log = logging.getLogger("flownb")
@@ -99,7 +101,9 @@ class Watch:
                 if self._journal.is_closed():  # nobody opens it again
                     return
                 _log.debug("a look at the store failed: %s", error)  # it is tried again
-            time.sleep(LOOK_S)
+            # Not at once: of several who write one after the other it is heard together.
+            time.sleep(_BREATH_S)
+            self._journal.wait(LOOK_S - _BREATH_S)
 
     def _tell(self, what: Callable[[Sequence[Runner]], None], *, viewers: bool = False) -> None:
         with self._lock:

@@ -296,6 +296,10 @@ class Journal(Protocol):
         """A number that is another one if another connection laid something into an inbox, or may have."""
         ...
 
+    def wait(self, seconds: float) -> None:
+        """Wait so long, or until `version` may have moved, where a store is told of it."""
+        ...
+
     # What can be asked.
 
     def row(self, run_id: str) -> RunRow | None:

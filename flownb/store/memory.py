@@ -275,6 +275,9 @@ class MemoryJournal:
         """As `Journal.version` says: there is no other connection."""
         return 0
 
+    def wait(self, seconds: float) -> None:
+        time.sleep(seconds)
+
     # What can be asked.
 
     def row(self, run_id: str) -> RunRow | None:

@@ -13,6 +13,7 @@ The limits of waits are settings of a session, which such a pooler mixes up: set
 from __future__ import annotations
 
 import re
+import select
 import time
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
@@ -227,6 +228,17 @@ class PostgresJournal(SqlJournal):
             if time.monotonic() - self._moved_at >= POLL_S:
                 self._move()
             return self._version
+
+    def wait(self, seconds: float) -> None:
+        """As `Journal.wait` says: until the server tells something, this process's own words too."""
+        listener = self._listener
+        try:
+            if listener is not None:
+                select.select([listener.fileno()], [], [], seconds)
+                return
+        except (psycopg.Error, OSError, ValueError):  # it is closed, or was just now
+            pass
+        time.sleep(seconds)
 
     def _hear(self) -> None:
         if self._listener is None or self._listener.closed:

@@ -140,6 +140,10 @@ class SqliteJournal(SqlJournal):
         """As `Journal.version` says."""
         return self._do(lambda: int(self._pragma("data_version")))
 
+    def wait(self, seconds: float) -> None:
+        """As `Journal.wait` says: nobody tells of a file, it is looked at."""
+        time.sleep(seconds)
+
     def close(self) -> None:
         """Nothing can be written or read any more. Closing twice is no error."""
         with self._lock:
