@@ -13,9 +13,23 @@ from functools import lru_cache
 from pathlib import Path
 
 __all__ = [
-    "FORM_MODULES", "FORM_SHEETS", "MODULES", "PAGE_MODULES", "PAGE_SHEETS", "REVIEW_MODULES", "REVIEW_SHEETS",
-    "SHEETS", "form_script", "form_style", "page_script", "page_style", "review_script", "review_style", "script", "style",
-]  # fmt: skip
+    "FORM_MODULES",
+    "FORM_SHEETS",
+    "MODULES",
+    "PAGE_MODULES",
+    "PAGE_SHEETS",
+    "REVIEW_MODULES",
+    "REVIEW_SHEETS",
+    "SHEETS",
+    "form_script",
+    "form_style",
+    "page_script",
+    "page_style",
+    "review_script",
+    "review_style",
+    "script",
+    "style",
+]
 
 _STATIC = Path(__file__).parent / "static"
 
