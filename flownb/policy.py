@@ -13,11 +13,12 @@ from flownb.core.state import Request as OpenRequest
 from flownb.errors import AlreadyAnswered, EngineLost, RequestClosed
 from flownb.events import bases_of, key_of
 from flownb.requests import Request
-from flownb.reviews import HANDLER
 from flownb.runtime.runner import Runner
 from flownb.runtime.threads import pool
 
 NONE: Any = object()
+#: Who an answer of an `input_handler=` is from; the others were given ahead.
+HANDLER = "input_handler"
 
 
 class AnswerPolicy:

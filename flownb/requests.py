@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
-from typing import Any, Generic, Literal, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar, cast
 
 from flownb.answering import (
     answer_in_store,
@@ -20,12 +19,16 @@ from flownb.core.state import Request as OpenRequest
 from flownb.core.ticks import RequestDisposed, RequestHeld
 from flownb.defaults import options
 from flownb.errors import RequestClosed, RequestError
-from flownb.events import InputRequiredEvent, defined
-from flownb.reviews import Review, Reviews, digest, how_of, in_short, plain
+from flownb.events import InputRequiredEvent
 from flownb.runtime.acting import closed_event
 from flownb.runtime.results import shown
 from flownb.runtime.runner import Runner
 from flownb.runtime.stored import accept, pass_on
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from flownb.reviews import Review, Reviews
 
 Q = TypeVar("Q", bound=InputRequiredEvent[Any])
 P = TypeVar("P", bound=InputRequiredEvent[Any])
@@ -106,30 +109,15 @@ class Request(Generic[Q]):
     @property
     def digest(self) -> str:
         """SHA-256 of what it shows, in hex, as the record of reviews has it; "" if it cannot be written."""
-        stored = self._runner.stored
-        if stored is not None:
-            return digest(self._opened.question, stored.committer.codec)
-        from flownb.store.codec import Codec  # a run that is kept nowhere needs none else
+        from flownb.reviews import digest_in  # few runs are looked at so closely, here and below
 
-        return digest(self._opened.question, Codec(defined, "live"))
+        return digest_in(self._runner, self._opened)
 
     def review(self) -> Review:
         """What became of it so far, as a row of the record."""
-        runner, opened = self._runner, self._opened
-        accepted = runner.questions.accepted.get(opened.id)
-        return Review(
-            id=self.id,
-            run=runner.run_id,
-            workflow=runner.state.spec.name,
-            step=self.step,
-            question=in_short(opened.question),
-            digest=self.digest,
-            answer=None if accepted is None else plain(accepted.answer.value),
-            by="" if accepted is None else accepted.by,
-            at=None if accepted is None else accepted.at,
-            waited_s=None if accepted is None else max(0.0, accepted.at - opened.opened_at),
-            how=how_of(None, "", self.status) if accepted is None else how_of(accepted.how, accepted.by, self.status),
-        )
+        from flownb.reviews import review_of
+
+        return review_of(self)
 
     def answer(self, answer: Any = None, /, *, by: str | None = None, **fields: Any) -> None:
         """Answer it; see `Run.answer`."""
@@ -210,6 +198,8 @@ class RequestList(list[Request[Any]]):
 
     def reviews(self) -> Reviews:
         """The record: a row for each question, open ones too."""
+        from flownb.reviews import Reviews
+
         return Reviews([request.review() for request in self])
 
     def to_dicts(self) -> list[dict[str, Any]]:

@@ -25,14 +25,19 @@ from pydantic_core import to_jsonable_python
 from flownb.core import commands as c
 from flownb.core.reduce import advance
 from flownb.core.ticks import EventArrived, RequestAnswered, RequestDisposed, TimerFired
+from flownb.events import defined
+from flownb.policy import HANDLER
 from flownb.preview import MASK, one_line, preview
 from flownb.store.marks import Lost, UnknownEvent
 from flownb.wording import named
 
 if TYPE_CHECKING:
-    from flownb.core.state import Request, RunState
+    from flownb.core.state import Request as OpenRequest
+    from flownb.core.state import RunState
     from flownb.core.ticks import AnyTick, How
     from flownb.core.values import Out
+    from flownb.requests import Request
+    from flownb.runtime.runner import Runner
     from flownb.store.codec import Codec
 
 #: Characters of a question in short.
@@ -41,8 +46,6 @@ IN_SHORT = 160
 SHOWN = 200
 #: Characters of a hash that a cell shows.
 HASH_SHOWN = 12
-#: Who an answer of an `input_handler=` is from (`policy.py`); the others were given ahead.
-HANDLER = "input_handler"
 #: What a spreadsheet takes for a formula, at the start of a cell.
 _FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n")
 #: Notations of a journal that name what is not in it by a number of this process.
@@ -228,6 +231,34 @@ def plain(value: Any) -> Any:
         return preview(value)
 
 
+def review_of(request: Request[Any]) -> Review:
+    """What became of a question so far."""
+    runner, opened = request._runner, request._opened
+    accepted = runner.questions.accepted.get(opened.id)
+    return Review(
+        id=request.id,
+        run=runner.run_id,
+        workflow=runner.state.spec.name,
+        step=request.step,
+        question=in_short(opened.question),
+        digest=request.digest,
+        answer=None if accepted is None else plain(accepted.answer.value),
+        by="" if accepted is None else accepted.by,
+        at=None if accepted is None else accepted.at,
+        waited_s=None if accepted is None else max(0.0, accepted.at - opened.opened_at),
+        how=how_of(None, "", request.status) if accepted is None else how_of(accepted.how, accepted.by, request.status),
+    )
+
+
+def digest_in(runner: Runner, opened: OpenRequest) -> str:
+    """The hash of what a question of a run shows."""
+    if runner.stored is not None:
+        return digest(opened.question, runner.stored.committer.codec)
+    from flownb.store.codec import Codec  # a run that is kept nowhere needs none else
+
+    return digest(opened.question, Codec(defined, "live"))
+
+
 def digest(question: Out, codec: Codec) -> str:
     """The hash of what a question shows: its class and fields, without deadline, secrets and private attributes.
 
@@ -308,7 +339,7 @@ def _closed(
     run_id: str,
     workflow: str,
     before: RunState,
-    request: Request,
+    request: OpenRequest,
     tick: AnyTick,
     command: c.CloseRequest,
     codec: Codec,

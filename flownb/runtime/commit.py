@@ -18,7 +18,6 @@ from flownb.core.state import ENDED, Request, RunState, shown_status
 from flownb.core.ticks import AnyTick, EventArrived, QuietNoticed, RequestAnswered, RunForked, RunStarted, TimerFired
 from flownb.core.values import Out
 from flownb.errors import JournalConflict, JournalDamaged, NotStorable, RunOwnedElsewhere, WorkflowRuntimeError
-from flownb.preview import preview
 from flownb.runtime.indexing import has_more, question_row, waits_after
 from flownb.runtime.questions import secret_of
 from flownb.runtime.stored import claim_again
@@ -212,7 +211,7 @@ class Committer:
         token = request.token or secret_of(self.token(runner.run_id, request.id))
         schema = runner.stored.schema(runner, state, request) if runner.stored is not None else None
         refused = runner.questions.errors.get(request.id, "") if runner.stored is not None else ""
-        default = preview(request.default.value, 40) if request.default is not None else ""
+        default = _in_short(request.default) if request.default is not None else ""
         body = msgspec.Raw(self.codec.encode_out(request.question))
         asked = Asked(body, schema, refused, request.opened_at, default)
         return question_row(state, request, msgspec.json.encode(asked), token)
@@ -268,6 +267,12 @@ def _must_last(runner: Runner) -> bool:
         for _, _, _, commands in runner.seen
         for command in commands
     )
+
+
+def _in_short(default: Out) -> str:
+    from flownb.preview import preview  # few questions have one
+
+    return preview(default.value, 40)
 
 
 def _asked_in(row: Waits) -> Asked:
