@@ -42,7 +42,10 @@ class AnswerType:
             answer.model_rebuild(raise_errors=False)  # a forward reference may have been defined since
         self.adapter: TypeAdapter[Any] = TypeAdapter(answer)
         self.sole = whole or not is_model(answer)
+        one = self.sole or (is_model(answer) and not answer.model_fields)
         self.fields: list[FieldSpec] = [tree.whole(answer)] if whole else tree.fields_of(answer, prompt=prompt)
+        #: The one field says the prompt, so that nobody else has to.
+        self.is_labelled = one and any(spec.label == prompt for spec in self.fields)
 
     def begin(self, draft: Mapping[str, Any] | BaseModel | None = None) -> dict[str, Any]:
         """What the form shows first: {field name: typed} (`typed.py`).

@@ -71,12 +71,11 @@ class AnswerForm:
             given = {SOLE: given}  # the draft of a model that is asked for as one text
         self._kit = kit = Kit()
         self._fields = Fields(kit, self._type.fields, given, typed=True, help_below=help_below)
-        labelled = any(spec.label == prompt for spec in self._type.fields[:1])
         self._title = title
         self._head = kit.make(ipywidgets.HTML, css=["fl-form-head"])
         self.set_note(note)
         # Apart from the head, which changes every second while a deadline runs: a picture is sent once.
-        shown = ("" if labelled or not prompt else words.prompt_text(prompt)) + payload_html(payload)
+        shown = ("" if self._type.is_labelled or not prompt else words.prompt_text(prompt)) + payload_html(payload)
         self._top = kit.make(ipywidgets.HTML, css=["fl-form-top"])
         about = [kit.make(ipywidgets.HTML, shown, css=["fl-form-about"])] if shown else []
         self._note = kit.make(ipywidgets.HTML, css=["fl-form-note"])

@@ -348,3 +348,76 @@ def error(form: Locator, label: str, text: str) -> None:
     """Wait until an error stands in the field of a label, in words that its control refers to."""
     field = form.locator(".fl-field", has=form.page.locator(f".widget-label:text-is('{label} *')")).last
     field.locator("[role=alert]", has_text=text).wait_for(timeout=10_000)
+
+
+ALONE = """
+import io
+from matplotlib.figure import Figure
+
+class Pick(HumanResponseEvent):
+    island: Literal["Biscoe", "Dream"] = Field(title="Island of the </b> colony, which has a long name " * 2)
+    weights: list[float] = []
+    login: str = Field("", title="אבג $x$ <i>", description="</div><script>alert(1)</script>")
+
+class Look(InputRequiredEvent[Pick]):
+    prefix: str = "Which island is this?\\nLook at both."
+    figure: object = None
+    array: object = None
+    html: str = "<img src=x onerror=alert(1)>"
+
+flow = Workflow("alone")
+
+@flow.step
+def ask(ev: StartEvent) -> Look:
+    import numpy as np
+    figure = Figure(figsize=(5, 2))
+    figure.subplots().plot([1, 3, 2])
+    return Look(figure=figure, array=np.arange(20).reshape(4, 5) / 7)
+
+@flow.step
+def done(ev: Pick) -> StopEvent:
+    return StopEvent(result=f"{ev.island} {ev.weights}")
+
+run = flow.with_options(panel="off").run()
+"""
+FORM = """
+import time
+while not run.requests:
+    time.sleep(0.05)
+run.requests[0].form()
+"""
+
+
+def test_a_form_alone_has_its_looks_and_its_keys(notebook: Opener, shots: Path) -> None:
+    """Without a panel round it: letters make no cell, Esc gives the focus to the cell, Ctrl-Enter sends; the figure is
+    a picture, and markup in names and values is text."""
+    lab = notebook([MODELS, ALONE, FORM, "print(run.result())"])
+    lab.page.set_viewport_size({"width": 1500, "height": 1600})
+    for cell in range(3):
+        lab.run(cell)
+    form = open_form(lab, 2)
+    cells = lab.n_cells()
+    picture = form.locator("img.fl-picture")
+    assert picture.evaluate("img => img.complete && img.naturalWidth > 100 && img.alt === 'figure of 1 axes'")
+    assert form.locator("script, i:not(.fa), img:not(.fl-picture)").count() == 0
+    if lab.server.app == "lab":
+        shoot(lab, form, shots, "alone")
+
+    radio = form.locator("input[type=radio]").first
+    radio.focus()
+    for key in ("a", "b", "d", "d"):
+        lab.page.keyboard.press(key)
+    assert lab.n_cells() == cells
+    lab.page.keyboard.press("Escape")
+    assert lab.cell(2).evaluate("cell => cell === document.activeElement")
+
+    radio.focus()
+    for key in ("Space", "ArrowRight", "Tab"):
+        lab.page.keyboard.press(key)
+    lab.page.keyboard.type("3.5", delay=20)
+    lab.page.keyboard.press("Meta+Enter")  # what is typed is still in the box of the chips
+    lab.output(2).locator(".fl-answered").wait_for(timeout=15_000)
+    lab.run(3)
+    assert lab.text(3).strip() == "Dream [3.5]"
+    assert lab.n_cells() == cells
+    assert lab.external == []
