@@ -327,6 +327,16 @@ def test_errors_stand_where_they_belong_until_they_are_mended(lab: Lab, lab_note
     group.locator(".fl-about .fl-err", has_text="The range has to rise.").wait_for()
     assert low.get_attribute("aria-invalid") is None
 
+    add = form.get_by_role("button", name="Add to Ranges")
+    add.click()
+    row = form.locator(".fl-row").first
+    row.locator("input:focus").fill("9")  # the focus is in the new row
+    form.locator(".flownb-send").click()
+    row.locator(".fl-err", has_text="The range has to rise.").wait_for()
+    shoot(lab, form, shots, "row-error")
+    row.get_by_role("button", name="Remove row 1").click()
+    lab.page.wait_for_function("() => document.activeElement.matches('.fl-add')")
+
     low.fill("0.5")
     form.locator(".flownb-send").click()
     top = form.locator(".fl-form-top [role=alert]", has_text="There are more eggs than the range allows.")
