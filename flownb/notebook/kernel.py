@@ -10,6 +10,7 @@ from contextvars import Context, ContextVar, copy_context
 from typing import Any
 
 from flownb.runtime import capture, host
+from flownb.runtime.hearing import hearing
 
 _shown_elsewhere: ContextVar[bool] = ContextVar("flownb_shown_elsewhere", default=False)
 
@@ -90,7 +91,12 @@ def has_front_end() -> bool:
 
 def said_hello() -> None:
     """A widget of ours was drawn."""
-    host.hellos.add(str(parent().get("header", {}).get("session", "")))
+    host.hellos.add(host.session_of(parent()))
+
+
+def heard() -> None:
+    """A message of a panel is handled on this thread: what is known about the way that messages come."""
+    hearing.came(host.session_of(parent()))
 
 
 def is_last_expression() -> bool:

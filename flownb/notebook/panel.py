@@ -10,13 +10,12 @@ import ipywidgets
 from flownb.errors import EngineLost, WorkflowError
 from flownb.notebook.forms import AnswerForm
 from flownb.notebook.intents import INTENTS
-from flownb.notebook.kernel import said_hello
+from flownb.notebook.kernel import heard, said_hello
 from flownb.notebook.questions import OPEN_FORMS, deadline_note, ending_note, form_for
 from flownb.notebook.screen import Screen
 from flownb.notebook.widget import RunView
 from flownb.requests import Request
 from flownb.run import Run
-from flownb.runtime.hearing import hearing
 
 #: Rows of one `ticks` message.
 CHUNK = 2_500
@@ -257,7 +256,7 @@ class RunPanel(ipywidgets.VBox):  # type: ignore[misc]
     # -- up
 
     def _on_message(self, _: Any, message: dict[str, Any], buffers: Any) -> None:
-        hearing.came()
+        heard()
         if message.get("kind") == "hello":
             said_hello()
         self.screen.runner.host.call(self._handle, message)

@@ -22,13 +22,12 @@ import weakref
 from typing import Any, Protocol
 
 from flownb.runtime.capture import sink
-from flownb.runtime.host import in_kernel
+from flownb.runtime.host import in_kernel, kernel_message, session_of
 
 #: A call that blocks looks into the fast lane so often.
 POLL_S = 0.02
-#: As long as nothing came yet: the page gets this time to make its subshell, and that to draw the panel.
+#: A page makes its subshell when it hears of the first widget; this time it gets for that.
 SUBSHELL_S = 3.0
-DRAWN_S = 15.0
 #: A loop that does not answer for so long is blocked.
 BLOCKED_S = 1.0
 
@@ -50,14 +49,15 @@ class Hearing:
 
     def __init__(self) -> None:
         self.lane: Lane | None = None
-        #: Whether the last message of a panel came on a thread beside the main one; None: none came yet.
-        self.beside: bool | None = None
+        #: Whether the last message of a panel came on a thread beside the main one, by session (a page that is loaded
+        #: again is another one).
+        self.beside: dict[str, bool] = {}
         #: Held weakly: a task that is over holds what its cell gave.
         self._cell: weakref.ref[asyncio.Task[Any]] | None = None
 
-    def came(self) -> None:
+    def came(self, session: str) -> None:
         """A message of a panel is handled on this thread."""
-        self.beside = threading.current_thread() is not threading.main_thread()
+        self.beside[session] = threading.current_thread() is not threading.main_thread()
 
     def awaiting_cell(self, loop: asyncio.AbstractEventLoop) -> asyncio.Task[Any] | None:
         """The task of the cell that awaits something; None between two cells and while a cell of plain code runs.
@@ -90,6 +90,7 @@ class Wait:
         self._is_main = threading.current_thread() is threading.main_thread()
         if self._kernel is not None and not blocks and (sink.get() is not None or self._is_beside_cell()):
             self._kernel = None  # a step waits, and an error would end its run; or clicks arrive
+        self._session = session_of(kernel_message()) if self._kernel is not None else ""
         self._began = time.monotonic()
         #: When a person was first asked during this wait.
         self._asked_at: float | None = None
@@ -153,15 +154,16 @@ class Wait:
         return hearing.lane is not None or _goes_beside_cells(self._kernel) or self._comes_beside()
 
     def _comes_beside(self) -> bool:
-        """Whether the page's messages come over a subshell, or may: it has time to show it."""
+        """Whether the page's messages come over a subshell; until the first one came, whether there is one. A page may
+        take long to draw a panel, and draws none that is out of sight."""
         manager = getattr(getattr(self._kernel, "shell_channel_thread", None), "manager", None)
         if manager is None:
             return False
-        if hearing.beside is not None:
-            return hearing.beside
+        known = hearing.beside.get(self._session)
+        if known is not None:
+            return known
         assert self._asked_at is not None
-        patience_s = DRAWN_S if manager.list_subshell() else SUBSHELL_S
-        return time.monotonic() - self._asked_at < patience_s
+        return bool(manager.list_subshell()) or time.monotonic() - self._asked_at < SUBSHELL_S
 
 
 _LANE = "Or call flownb.enable_fast_lane() once: then clicks arrive here, too."

@@ -202,6 +202,11 @@ def cell() -> tuple[str, str]:
     return str(message.get("metadata", {}).get("cellId", "")), f"{header.get('date', '')} {header.get('msg_id', '')}"
 
 
+def session_of(message: dict[str, Any]) -> str:
+    """Which front end sent what the kernel works on; "" if none did."""
+    return str(message.get("header", {}).get("session", ""))
+
+
 #: Sessions (front ends) whose widgets said hello: proof that somebody looks.
 hellos: set[str] = set()
 
@@ -214,7 +219,7 @@ def has_front_end(message: dict[str, Any]) -> bool:
     Args:
         message: What the kernel works on: `kernel_message()`.
     """
-    session = str(message.get("header", {}).get("session", ""))
+    session = session_of(message)
     return bool(message.get("content", {}).get("allow_stdin")) or (session != "" and session in hellos)
 
 

@@ -117,9 +117,9 @@ def _answer(lab: Lab, mode: Mode) -> Seen:
     field.wait_for(timeout=1000 * PATIENCE_S)
     if mode != "background" and _is_done_soon(lab, 4.5):
         return _in_words(lab, panel)
-    type_answer(lab, panel)
-    panel.send()
     try:
+        type_answer(lab, panel)
+        panel.send()
         panel.box.get_by_role("button", name="Approve").click(timeout=1000 * PATIENCE_S)
     except PlaywrightTimeout:
         return Seen("deadlock", lab.text(1))
@@ -136,11 +136,29 @@ def _answer(lab: Lab, mode: Mode) -> Seen:
 
 
 def type_answer(lab: Lab, panel: Panel) -> None:
-    """Type as a person does, letter by letter. ipywidgets holds a letter back until the one before it was handled, but
-    not a click on another widget: a hand takes longer to the mouse than that."""
+    """Type letter by letter, and wait until the kernel has handled each: ipywidgets holds a letter back until the one
+    before it was handled, but not a click on another widget, and so would a person on a machine this busy."""
+    lab.page.evaluate(_WATCH)
     panel.box.locator(".flownb-form input:enabled").click()
     lab.page.keyboard.type("Gentoo", delay=60)
-    lab.page.wait_for_timeout(700)
+    lab.page.wait_for_function(_HANDLED, timeout=1000 * PATIENCE_S)
+
+
+#: Notes which changes of widgets the page has sent and the kernel has not yet called done.
+_WATCH = """() => {
+    const open = (window.flownbUnhandled = new Set());
+    window.flownbNews = Infinity;
+    window.jupyterapp.shell.currentWidget.sessionContext.session.kernel.anyMessage.connect((_, { msg, direction }) => {
+        const kind = msg.header.msg_type;
+        if (direction === "send" && kind === "comm_msg" && msg.content.data.method === "update") {
+            window.flownbNews = performance.now();
+            open.add(msg.header.msg_id);
+        } else if (direction === "recv" && kind === "status" && msg.content.execution_state === "idle") {
+            open.delete(msg.parent_header.msg_id);
+        }
+    });
+}"""
+_HANDLED = "() => window.flownbUnhandled.size === 0 && performance.now() - window.flownbNews > 300"
 
 
 def _is_done_soon(lab: Lab, within_s: float) -> bool:

@@ -11,6 +11,7 @@ import pytest
 
 from flownb.notebook import kernel
 from flownb.runtime import capture, host
+from flownb.runtime.hearing import Hearing
 
 
 def message(
@@ -163,3 +164,15 @@ def test_a_kernel_that_finds_no_parent_on_a_thread_has_none(use: Any, monkeypatc
     assert kernel.parent() == {}
     monkeypatch.setattr(host, "in_kernel", lambda: True)
     assert host.kernel_message() == {}
+
+
+def test_the_way_that_a_message_came_is_kept_by_the_page_that_sent_it(use: Any, monkeypatch: pytest.MonkeyPatch):
+    fresh = Hearing()
+    monkeypatch.setattr(kernel, "hearing", fresh)
+    use(shell(message("comm_msg", session="s7")))
+    kernel.heard()
+    assert fresh.beside == {"s7": False}
+    thread = threading.Thread(target=kernel.heard)
+    thread.start()
+    thread.join()
+    assert fresh.beside == {"s7": True}

@@ -65,6 +65,7 @@ def heard(monkeypatch: pytest.MonkeyPatch) -> Hearing:
     """What is known, from the beginning on."""
     fresh = Hearing()
     monkeypatch.setattr(module, "hearing", fresh)
+    monkeypatch.setattr(module, "kernel_message", lambda: {"header": {"session": "page"}})
     monkeypatch.setitem(sys.modules, "ipykernel.comm.comm", SimpleNamespace(BaseComm=object))
     return fresh
 
@@ -120,34 +121,40 @@ def test_subshells_are_believed_in_when_a_message_came_over_one(use: Any, heard:
     """No alarm where clicks arrive; at once where the setting is off."""
     kernel = use(threaded, subshells=1)
     if beside:
-        thread = threading.Thread(target=heard.came)
+        thread = threading.Thread(target=heard.came, args=["page"])
         thread.start()
         thread.join()
     else:
-        heard.came()
+        heard.came("page")
     assert (why_blocked() == "") is beside
     assert (why_awaiting(kernel) == "") is beside
 
 
-@pytest.mark.parametrize(("subshells", "patience_s"), [(0, "SUBSHELL_S"), (1, "DRAWN_S")])
-@pytest.mark.usefixtures("heard")
-def test_as_long_as_nothing_came_the_page_gets_a_moment(
-    use: Any, monkeypatch: pytest.MonkeyPatch, subshells: int, patience_s: str
+def test_as_long_as_nothing_came_the_page_gets_a_moment_to_make_its_subshell(
+    use: Any, heard: Hearing, monkeypatch: pytest.MonkeyPatch
 ):
-    """It makes its subshell when the first widget is made, and says hello when that is drawn."""
-    use(threaded, subshells=subshells)
-    for name in ("SUBSHELL_S", "DRAWN_S"):
-        monkeypatch.setattr(module, name, 0.1 if name == patience_s else 60.0)
+    """It does when it hears of the first widget. What came from a page that is gone says nothing."""
+    monkeypatch.setattr(module, "SUBSHELL_S", 0.1)
+    heard.came("a page before")
+    use(threaded, subshells=0)
     wait = Wait(blocks=True)
     assert wait.why_deaf() == ""
     time.sleep(0.15)
     assert BLOCKED in wait.why_deaf()
 
 
+def test_a_subshell_is_believed_in_before_the_panel_is_drawn(use: Any, heard: Hearing, monkeypatch: pytest.MonkeyPatch):
+    """A panel out of sight is drawn late."""
+    monkeypatch.setattr(module, "SUBSHELL_S", 0.0)
+    heard.came("a page before")
+    use(threaded, subshells=1)
+    assert why_blocked() == ""
+
+
 def test_beside_an_awaiting_cell_messages_go_on_but_not_beside_one_that_blocks(use: Any, heard: Hearing):
     """Its subshell is no help: what a widget sends goes where it was last changed from. The words say: await."""
     kernel = use(newer, subshells=1)
-    thread = threading.Thread(target=heard.came)
+    thread = threading.Thread(target=heard.came, args=["page"])
     thread.start()
     thread.join()
     assert why_awaiting(kernel) == ""
