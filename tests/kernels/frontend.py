@@ -14,10 +14,14 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 class Kernel:
-    """A kernel with a front end that may be asked for input, unless told otherwise."""
+    """A kernel with a front end that may be asked for input, unless told otherwise: of this interpreter, or of the one
+    that `$FLOWNB_KERNEL` names."""
 
     def __init__(self, folder: Path) -> None:
         self.manager = KernelManager(kernel_name="python3")
+        python = os.environ.get("FLOWNB_KERNEL")
+        if python and self.manager.kernel_spec is not None:
+            self.manager.kernel_spec.argv[0] = python
         self.manager.start_kernel(cwd=str(folder), env={**os.environ, "PYTHONPATH": str(ROOT)})
         self.client = self.manager.client()
         self.client.start_channels()

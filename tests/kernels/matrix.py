@@ -1,13 +1,15 @@
 """Where clicks arrive, on every kernel that is supported: `python -m tests.kernels.matrix`, in the repository's root.
 
-Makes an environment for each kernel (`--venvs`, kept for the next time), then tries each of them in real JupyterLab in
-Chromium with subshells as they are and switched off, while a cell awaits, blocks, or is over, with the fast lane and
-without. Prints the outcomes and ends with 1 if one is not as `tests/browser/clicks.py` says. Takes about ten minutes.
+Makes an environment for each kernel (`--venvs`, kept for the next time), runs the tests that are marked `kernels` on
+it, and then tries each of them in real JupyterLab in Chromium with subshells as they are and switched off, while a cell
+awaits, blocks, or is over, with the fast lane and without. Prints the outcomes and ends with 1 if one is not as
+`tests/browser/clicks.py` says. Takes about fifteen minutes.
 """
 
 from __future__ import annotations
 
 import argparse
+import os
 import subprocess
 import sys
 import tempfile
@@ -40,7 +42,7 @@ def main() -> int:
     chosen = parser.parse_args()
     pythons = {kernel: str(environment(chosen.venvs, kernel)) for kernel in chosen.kernels}
 
-    wrong = 0
+    wrong = sum(_fails(kernel, python) for kernel, python in pythons.items())
     print(f"{'ipykernel':10}{'subshells':10}{'lane':6}" + "".join(f"{mode:26}" for mode in MODES))
     with tempfile.TemporaryDirectory() as folder, Browser() as browser:
         subshells: Subshells
@@ -57,6 +59,23 @@ def main() -> int:
                 lab.close()
     print(f"{wrong} wrong" if wrong else "all as expected")
     return 1 if wrong else 0
+
+
+def _fails(kernel: str, python: str) -> bool:
+    """Whether a test that is to hold on every kernel fails on this one."""
+    env = {**os.environ, "FLOWNB_KERNEL": python}
+    ran = subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", "-m", "kernels", "tests/notebook", "tests/runtime"],
+        cwd=ROOT,
+        env=env,
+        check=False,
+        capture_output=True,
+        text=True,
+    )
+    print(f"ipykernel {kernel}: {ran.stdout.strip().splitlines()[-1]}", flush=True)
+    if ran.returncode:
+        print(ran.stdout, file=sys.stderr, flush=True)
+    return ran.returncode != 0
 
 
 def _tried(lab: Lab, kernel: str, subshells: Subshells, mode: str, *, lane: bool) -> str:

@@ -90,6 +90,7 @@ def lane(front: Front) -> Iterator[Front]:
     front.run("flownb.disable_fast_lane()")
 
 
+@pytest.mark.kernels
 @pytest.mark.parametrize("cell", [BLOCKS, AWAITS], ids=["block", "await"])
 def test_messages_to_our_widgets_pass_the_cell_in_order_and_none_is_lost(lane: Front, cell: str):
     waits = lane.begin(cell)
@@ -102,6 +103,7 @@ def test_messages_to_our_widgets_pass_the_cell_in_order_and_none_is_lost(lane: F
     assert lane.statuses(last) == ["busy", "idle"], "the page holds back a widget's next change until then"
 
 
+@pytest.mark.kernels
 def test_all_else_waits_for_the_cell_and_comes_in_its_order(lane: Front):
     """A cell behind, widgets of others before and after it, a question to the kernel."""
     lane.forget_replies()
@@ -125,6 +127,7 @@ def test_all_else_waits_for_the_cell_and_comes_in_its_order(lane: Front):
     assert lane.took() == [*ours, *others[:20], ("cell", 0), *others[20:]]
 
 
+@pytest.mark.kernels
 def test_an_interrupt_in_the_middle_of_a_click_ends_the_call_and_loses_nothing(lane: Front):
     """The click is handled whole, those behind it come after the cell; the run is cancelled, the lane works on."""
     waits = lane.begin(BLOCKS)
@@ -148,6 +151,7 @@ def test_an_interrupt_in_the_middle_of_a_click_ends_the_call_and_loses_nothing(l
     assert lane.end(waits) == "begun\nagain [('mine', 3)]\n"
 
 
+@pytest.mark.kernels
 def test_between_cells_a_message_is_handled_and_the_kernel_stays_idle(lane: Front):
     lane.run("took.clear(); run = begin()")
     sent = lane.change(lane.mine, {"n": 7, "answer": "yes"})
@@ -155,6 +159,7 @@ def test_between_cells_a_message_is_handled_and_the_kernel_stays_idle(lane: Fron
     assert lane.statuses(sent) == [] or lane.statuses(sent)[-1] == "idle"
 
 
+@pytest.mark.kernels
 def test_a_handler_that_raises_ends_neither_the_call_nor_the_lane(lane: Front):
     lane.run("took.clear()")
     waits = lane.begin(BLOCKS)
@@ -177,6 +182,7 @@ def test_closed_it_leaves_the_kernel_as_it_was(front: Front):
     assert front.run("print(run.status); run.cancel()") == "waiting\n"
 
 
+@pytest.mark.kernels
 def test_who_wrapped_the_callback_after_the_lane_keeps_that(front: Front):
     """The lane then only passes on."""
     front.run(
@@ -196,6 +202,7 @@ flownb.disable_fast_lane()
     front.run("stream.on_recv(before, copy=False)")
 
 
+@pytest.mark.kernels
 def test_a_shutdown_on_the_shell_channel_is_passed_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     """Behind the cell that blocks, as without the lane."""
     monkeypatch.setenv("JUPYTER_PLATFORM_DIRS", "1")
@@ -230,6 +237,7 @@ thread.start()
 """
 
 
+@pytest.mark.kernels
 def test_a_thread_hears_clicks_while_no_cell_runs(front: Front):
     """No alarm: the kernel's loop is free."""
     front.run(THREAD)

@@ -83,6 +83,7 @@ def test_an_interrupt_cancels_the_run_and_ends_the_cell_soon(kernel: Kernel, wai
     assert kernel.run(f"{ends}\nprint(run.status)") == "cancelled\n"
 
 
+@pytest.mark.kernels
 def test_an_interrupt_leaves_a_detached_run_alone(kernel: Kernel):
     kernel.run('run = flow.with_options(on_interrupt="detach").run()')
     said, took = kernel.interrupt("await run", after=0.7)
@@ -91,6 +92,7 @@ def test_an_interrupt_leaves_a_detached_run_alone(kernel: Kernel):
     assert kernel.run("print(run.status); run.cancel()") == "running\n"
 
 
+@pytest.mark.kernels
 def test_a_cell_without_runs_is_interrupted_as_ever(kernel: Kernel):
     """The kernel's own handlers are back in their places."""
     assert "KeyboardInterrupt" in kernel.run("import time; time.sleep(20)", interrupt_after=0.5)
