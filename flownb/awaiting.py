@@ -198,14 +198,14 @@ def block_until_over(run: Run[Any], timeout: float | None) -> None:
             if left <= 0:
                 rest = "it is suspended, and only flow.resume(run_id) moves it" if runner.suspended else "it goes on"
                 raise TimeoutError(f"Run {run.run_id!r} was not over after {timeout} s; {rest}.")
-            try:
+            with suppress(TimeoutError):
                 runner.end.result(left)
-            except TimeoutError:
-                wait.poll()
-                if refuses(run, here=in_kernel()):
-                    refuse_unheard(run, wait, headless=headless)
-                elif not run._told_waiting and time.monotonic() - since >= PATIENCE_S:
-                    _says(run)
+                continue
+            wait.poll()
+            if refuses(run, here=in_kernel()):
+                refuse_unheard(run, wait, headless=headless)
+            elif not run._told_waiting and time.monotonic() - since >= PATIENCE_S:
+                _says(run)
         if runner.gone is not None and not runner.host.is_here():
             with suppress(TimeoutError):
                 runner.gone.result(LEAVE_S if end is None else min(LEAVE_S, max(0.0, end - time.monotonic())))

@@ -113,26 +113,40 @@ def try_clicks(lab: Lab, name: str, kernel: str, mode: Mode, *, lane: bool) -> S
 
 def _answer(lab: Lab, mode: Mode) -> Seen:
     panel = Panel(lab, 1)
-    field = panel.box.locator(".flownb-form input:enabled")
-    field.wait_for(timeout=1000 * PATIENCE_S)
-    if mode != "background" and _is_done_soon(lab, 4.5):
-        return _in_words(lab, panel)
+    panel.box.locator(".flownb-form input:enabled").wait_for(timeout=1000 * PATIENCE_S)
+    if mode != "background":
+        _give_time(lab, 4.5)
     try:
         type_answer(lab, panel)
         panel.send()
         panel.box.get_by_role("button", name="Approve").click(timeout=1000 * PATIENCE_S)
-    except PlaywrightTimeout:
-        return Seen("deadlock", lab.text(1))
-    if mode == "background":
-        lab.run(3)
-        return Seen("clicks" if "later Gentoo True" in lab.text(3) else "wrong result", lab.text(3))
-    try:
         lab.wait_done(1, timeout=PATIENCE_S)
-        lab.wait_done(2, timeout=PATIENCE_S)
     except PlaywrightTimeout:
         return Seen("deadlock", lab.text(1))
-    ended = "got Gentoo True" in lab.text(1) and "behind completed" in lab.text(2)
-    return Seen("clicks" if ended else "wrong result", lab.text(1) + lab.text(2))
+    said = lab.text(1)
+    if mode == "background" or "NobodyToAnswer" in said:
+        lab.run(3)
+        is_right = "later Gentoo True" in lab.text(3)
+    else:
+        lab.wait_done(2, timeout=PATIENCE_S)
+        is_right = "got Gentoo True" in said and "behind completed" in lab.text(2)
+    if not is_right:
+        return Seen("wrong result", said + lab.text(2) + lab.text(3))
+    return _words(said) if "NobodyToAnswer" in said else Seen("clicks", said)
+
+
+def _give_time(lab: Lab, most_s: float) -> None:
+    """Nobody clicks for a moment: time in which a cell fails that takes itself for deaf."""
+    end = time.monotonic() + most_s
+    while time.monotonic() < end and "*" in lab.prompt(1):
+        lab.page.wait_for_timeout(100)
+
+
+def _words(said: str) -> Seen:
+    """The cell ended by itself, and the run was answered after it: whether the words tell what to do."""
+    told = ("ask asks Question(", "No click can arrive here", "enable_fast_lane()", "with_options(answers=")
+    after = float(said.split("after ")[1].split(" s", maxsplit=1)[0])
+    return Seen("words" if all(words in said for words in told) else "wrong words", said, after)
 
 
 def type_answer(lab: Lab, panel: Panel) -> None:
@@ -159,27 +173,3 @@ _WATCH = """() => {
     });
 }"""
 _HANDLED = "() => window.flownbUnhandled.size === 0 && performance.now() - window.flownbNews > 300"
-
-
-def _is_done_soon(lab: Lab, within_s: float) -> bool:
-    end = time.monotonic() + within_s
-    while time.monotonic() < end:
-        if "*" not in lab.prompt(1):
-            return True
-        lab.page.wait_for_timeout(100)
-    return False
-
-
-def _in_words(lab: Lab, panel: Panel) -> Seen:
-    """The cell has ended by itself: the words, and whether what they say is so."""
-    said = lab.text(1)
-    asks = "NobodyToAnswer" in said and "ask asks Question(" in said
-    helps = all(words in said for words in ("No click can arrive here", "enable_fast_lane()", "with_options(answers="))
-    if not (asks and helps):
-        return Seen("wrong words", said)
-    type_answer(lab, panel)
-    panel.send()
-    panel.box.get_by_role("button", name="Approve").click(timeout=1000 * PATIENCE_S)
-    lab.run(3)
-    after = float(said.split("after ")[1].split(" s")[0])
-    return Seen("words" if "later Gentoo True" in lab.text(3) else "run is not open", said, after)
