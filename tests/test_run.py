@@ -767,8 +767,9 @@ def test_on_nobody_there_says_what_is_asked(monkeypatch: pytest.MonkeyPatch):
     run = Asks().run()
     wait_until(lambda: run.status == "waiting")
     monkeypatch.setattr("flownb.awaiting.in_kernel", lambda: True)
-    with pytest.raises(NobodyToAnswer, match=r"ask asks Approve\(no=3\).*with_options\(answers="):
+    with pytest.raises(NobodyToAnswer, match=r"ask asks Approve\(no=3\).*with_options\(answers=") as caught:
         run.result(5)
+    assert caught.value.__context__ is None, "the cell shows these words alone"
 
     async def main() -> None:
         with pytest.raises(NobodyToAnswer):

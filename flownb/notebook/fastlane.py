@@ -17,6 +17,7 @@ from __future__ import annotations
 import logging
 import sys
 import threading
+from contextlib import suppress
 from contextvars import copy_context
 from typing import Any
 
@@ -99,8 +100,9 @@ class FastLane:
         """On any thread: who set a callback above this one keeps it, and this one then only passes on."""
         self._is_open = False
         events = self._kernel.shell.events
-        events.unregister("pre_run_cell", self._begin_cell)
-        events.unregister("post_run_cell", self._end_cell)
+        with suppress(ValueError):  # somebody has emptied the list
+            events.unregister("pre_run_cell", self._begin_cell)
+            events.unregister("post_run_cell", self._end_cell)
         if threading.current_thread() is threading.main_thread() and self._stream._recv_callback is self:
             self._stream.on_recv(self._below, copy=self._copies)
 
