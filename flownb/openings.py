@@ -218,7 +218,8 @@ class StoreRequests:
         room("review")(self)
 
     def __repr__(self) -> str:
-        return f"<{len(self)} open questions: {', '.join(r.id for r in self)}>"
+        found = self._open()
+        return f"<{len(found)} open questions{': ' * bool(found)}{', '.join(r.id for r in found)}>"
 
 
 def _is_of(request: StoreRequest, kind: type[Event]) -> bool:

@@ -175,16 +175,13 @@ class Listing:
             self._workflows[request.run_id] = request.workflow
         schema = request.schema
         keys = shortcuts(schema)
-        default = request.default
-        if keys.approve is True:
-            default = {"True": keys.yes, "False": keys.no}.get(default, default)
         return Row(
             request,
             self._workflows[request.run_id],
             request.in_short(),
             request.opened_at,
             request.deadline,
-            default,
+            _in_a_word(request.default, keys),
             keys,
             repr(schema),
             said=f"The last answer was refused: {one_line(request.refused, 300)}" if request.refused else "",
@@ -226,6 +223,19 @@ class Listing:
         if row.due is not None and time.time() >= row.due - 1:
             return f"its deadline passed: {row.default}" if row.default else "its deadline passed"
         return "closed"
+
+
+def _in_a_word(default: str, keys: Shortcuts) -> str:
+    """A default that approve or reject would answer, by their word."""
+    for answer, word in ((keys.approve, keys.yes), (keys.reject, keys.no)):
+        if keys.why:
+            break
+        if not isinstance(answer, dict):
+            if default == repr(answer):
+                return word
+        elif all(f"{name}={value!r}" in default for name, value in answer.items()):
+            return word
+    return default
 
 
 def _by(what: str, who: str) -> str:

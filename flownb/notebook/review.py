@@ -31,6 +31,8 @@ _log = logging.getLogger("flownb")
 #: Seconds between two looks into the store, and between two looks at the form that is open, which cost nothing.
 LOOK_S: Final = 1.0
 FORM_S: Final = 0.1
+#: Seconds from an answer to the next look.
+SOON_S: Final = 0.25
 #: A page that is looked at says so more often than this; after it nobody looks.
 UNSEEN_S: Final = 25.0
 #: Seconds between two messages while many questions are answered.
@@ -69,7 +71,9 @@ class ReviewBox(ipywidgets.VBox):  # type: ignore[misc]
         self._queue: SimpleQueue[Callable[[], None]] = SimpleQueue()
         self._lock = Lock()
         self._thread: Thread | None = None
-        self._seen = self._looked = self._sent = time.monotonic()
+        self._seen = self._sent = time.monotonic()
+        #: When the next look into the store is due.
+        self._due = self._seen + LOOK_S
         self._form: AnswerForm | None = None
         self._request: Request[Any] | None = None
         self._editing: dict[str, Any] = {}
@@ -100,7 +104,7 @@ class ReviewBox(ipywidgets.VBox):  # type: ignore[misc]
 
     def look(self) -> None:
         """Look into the store, and send what is new."""
-        self._looked = time.monotonic()
+        self._due = time.monotonic() + LOOK_S
         self.listing.look()
         self.publish()
 
@@ -128,7 +132,7 @@ class ReviewBox(ipywidgets.VBox):  # type: ignore[misc]
 
     def _run(self) -> None:
         while True:
-            wait_s = FORM_S if self._form is not None else LOOK_S
+            wait_s = FORM_S if self._form is not None else max(0.0, self._due - time.monotonic())
             try:
                 what = self._queue.get(timeout=wait_s)
             except Empty:
@@ -146,7 +150,7 @@ class ReviewBox(ipywidgets.VBox):  # type: ignore[misc]
     def _tend(self) -> None:
         """What is due without a message."""
         self._tend_form()
-        if time.monotonic() >= self._looked + LOOK_S:
+        if time.monotonic() >= self._due:
             self.look()
 
     # -- answers
@@ -162,6 +166,7 @@ class ReviewBox(ipywidgets.VBox):  # type: ignore[misc]
             if time.monotonic() >= self._sent + _BETWEEN_S:
                 self.publish()
         self.publish()
+        self._due = time.monotonic() + SOON_S  # what a run asks next
 
     # -- one question
 

@@ -272,7 +272,7 @@ def _must_last(runner: Runner) -> bool:
 def _in_short(default: Out) -> str:
     from flownb.preview import preview  # few questions have one
 
-    return preview(default.value, 40)
+    return preview(default.value)
 
 
 def _asked_in(row: Waits) -> Asked:

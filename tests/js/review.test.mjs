@@ -80,6 +80,7 @@ test("counts and times as people say them", () => {
   assert.equal(countdown(row("a"), 0), "");
   assert.equal(countdown(row("a", { due: 152 }), 100), "closes in 0:52");
   assert.equal(countdown(row("a", { due: 152, default: "Reject" }), 100.4), "Reject in 0:52");
+  assert.equal(countdown(row("a", { due: 152, default: "Verdict(grams=3)" }), 100), "0:52, then Verdict(grams=3)");
   assert.equal(countdown(row("a", { due: 100 }), 200), "closes in 0:00");
   assert.equal(countdown(row("a", { due: 90000 }), 0), "closes in 25 h");
 });

@@ -9,9 +9,11 @@ import pytest
 from pydantic import model_validator
 
 from flownb import Context, HumanResponseEvent, InputRequiredEvent, StartEvent, StopEvent, Store, Workflow, options
+from flownb.forms.approving import shortcuts
 from flownb.notebook import review
-from flownb.notebook.listing import STAYS_S, Listing
+from flownb.notebook.listing import STAYS_S, Listing, _in_a_word
 from flownb.notebook.review import ReviewBox
+from flownb.schemas import schema_of
 from tests.polling import wait_until
 
 
@@ -106,6 +108,20 @@ def test_a_row_tells_what_the_page_needs(store: Store):
     assert (first["yes"], first["no"], first["due"]) == ("Approve", "Reject", None)
     assert (second["text"], second["yes"], bool(second["why"])) == ("Say a word", "", True)
     assert len({first["group"], second["group"], third["group"]}) == 3
+
+
+@pytest.mark.parametrize(
+    ("kind", "default", "word"),
+    [
+        (bool, "False", "Reject"),
+        (Verdict, "Verdict(decision='approve', note='nobody looked')", "Approve"),
+        (Verdict, "Verdict(note='later')", "Verdict(note='later')"),
+        (str, "False", "False"),
+        (bool, "", ""),
+    ],
+)
+def test_a_default_is_told_in_a_word(kind: Any, default: str, word: str):
+    assert _in_a_word(default, shortcuts(schema_of(kind))) == word
 
 
 def test_approve_and_reject_answer_and_the_row_goes(store: Store):

@@ -349,6 +349,7 @@ function render({ model, el }) {
       if (!made) continue;
       setText(made.waits, r.since === null ? "" : span(t - r.since));
       setText(made.due, isOpen(r) && !isDead ? countdown(r, t) : "");
+      made.due.title = made.due.textContent;
       made.due.classList.toggle("soon", isOpen(r) && r.due !== null && r.due - t < 30);
     }
   }
@@ -382,10 +383,9 @@ function render({ model, el }) {
       if (old && old.state !== r.state && (r.state === "gone" || r.state === "failed"))
         setText(say, `${r.text}: ${r.said}`);
     }
-    const was = before.find((b) => b.id === at.cursor);
     before = rows;
     const r = row(at.cursor);
-    if (was && isOpen(was) && r && (r.state === "done" || r.state === "gone")) {
+    if (r?.state === "done" || r?.state === "gone") {
       const following = nextOpen(inSight(), at.cursor);
       if (following) go(following);
     }

@@ -83,10 +83,10 @@ export function span(s) {
   return s < 129600 ? `${Math.round(s / 3600)} h` : `${Math.round(s / 86400)} days`;
 }
 
-/** The countdown of a question: "reject in 0:52". @param {Row} row @param {number} now Unix seconds */
+/** The countdown of a question: "Reject in 0:52", "0:52, then Verdict(…)". @param {Row} row @param {number} now Unix seconds */
 export function countdown(row, now) {
   if (row.due === null) return "";
   const left = Math.max(0, Math.round(row.due - now));
   const clock = left < 3600 ? `${Math.floor(left / 60)}:${String(left % 60).padStart(2, "0")}` : span(left);
-  return `${row.default || "closes"} in ${clock}`;
+  return row.default.length > 14 ? `${clock}, then ${row.default}` : `${row.default || "closes"} in ${clock}`;
 }
