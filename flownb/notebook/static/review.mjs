@@ -24,8 +24,8 @@ function allow(el, on, tip) {
 /** @param {{ model: any, el: HTMLElement }} context */
 function render({ model, el }) {
   const table = () => model.get("table") ?? {};
-  /** @type {{ cursor: string, confirms: "" | "approve" | "reject", rest: any, focus: number, left: any }} */
-  const at = { cursor: "", confirms: "", rest: 0, focus: 0, left: 0 };
+  /** @type {{ cursor: string, confirms: "" | "approve" | "reject", rest: any, focus: number, left: any, shut: number }} */
+  const at = { cursor: "", confirms: "", rest: 0, focus: 0, left: 0, shut: 0 };
   /** @type {Set<string>} */
   const selected = new Set();
   /** @type {Map<string, { el: any, row: string, due: any, waits: any, box: any }>} */
@@ -109,14 +109,22 @@ function render({ model, el }) {
     setText(say, text);
   }
 
+  /** Whose form is open; one that is to be closed is none. */
+  const edited = () => ((table().editing?.n ?? 0) > at.shut ? table().editing.id : "");
+  function shut() {
+    at.shut = table().editing?.n ?? 0;
+    post({ kind: "shut" });
+  }
+
   /** The cursor goes to a row. @param {string} id */
   function go(id) {
     if (!id) return tell("No other question is open.");
     if (id === at.cursor) return;
-    if (table().editing?.id && table().editing.id !== id) post({ kind: "shut" });
+    if (edited() && edited() !== id) shut();
     at.cursor = id;
     at.confirms = "";
     setText(word, "");
+    setText(say, row(id)?.text ?? "");
     draw();
     drawn.get(id)?.el.scrollIntoView({ block: "nearest" });
     clearTimeout(at.rest);
@@ -146,8 +154,9 @@ function render({ model, el }) {
       at.cursor,
     );
     const label = what === "approve" ? rows[0].yes : rows[0].no;
-    setText(say, rows.length > 1 ? `${label}: ${questions(rows.length)}` : `${label}: ${rows[0].text}`);
     if (following && ids.has(at.cursor)) go(following);
+    const named = rows.length > 1 ? questions(rows.length) : rows[0].text;
+    setText(say, `${label}: ${named}. ${following ? `Next: ${row(following)?.text}` : "No other question is open."}`);
     draw();
     grid.focus({ preventScroll: true });
   }
@@ -163,17 +172,16 @@ function render({ model, el }) {
     const r = row(at.cursor);
     if (!isOpen(r)) return tell("This question is not open any more.");
     at.focus = 60;
-    if (table().editing?.id === at.cursor) return enter();
-    post({ kind: "edit", id: at.cursor });
-    setText(word, "opening the form…");
+    if (edited() !== at.cursor) setText(word, "opening the form…");
+    post({ kind: "edit", id: at.cursor }); // of one that is open already nothing comes
     enter();
   }
 
   /** Gives the focus to the form once it is there. */
   function enter() {
     clearTimeout(at.left);
-    const { id, n } = table().editing ?? {};
-    const form = id === at.cursor ? el.closest(".flownb-review-box")?.querySelector(`.fl-form-${n}`) : null;
+    const { n } = table().editing ?? {};
+    const form = edited() === at.cursor ? el.closest(".flownb-review-box")?.querySelector(`.fl-form-${n}`) : null;
     const fields = /** @type {HTMLElement[]} */ ([...(form?.querySelectorAll(FIELDS) ?? [])]);
     const field = fields.find((f) => f.matches("[type=radio]:checked")) ?? fields[0];
     if (field) {
@@ -194,8 +202,8 @@ function render({ model, el }) {
 
   function leave() {
     if (at.confirms) unconfirm();
-    else if (table().editing?.id) {
-      post({ kind: "shut" });
+    else if (edited()) {
+      shut();
       grid.focus({ preventScroll: true });
     } else if (selected.size) {
       selected.clear();
@@ -228,7 +236,7 @@ function render({ model, el }) {
   const unGuard = guardBox(el, {
     leave() {
       grid.focus({ preventScroll: true });
-      post({ kind: "shut" });
+      shut();
     },
   });
   filter.addEventListener("input", () => draw());
@@ -334,7 +342,7 @@ function render({ model, el }) {
     const content = many || !r ? undefined : contents.get(r.id);
     const facts = r && !many ? [["asked by", `${r.step || "the outside"} in ${r.workflow}, run ${r.run}`]] : [];
     const lines = [...facts, ...(content?.rows ?? []), ...(content?.digest ? [["content", content.digest.slice(0, 12)]] : [])];
-    const isEditing = Boolean(r && table().editing?.id === r.id);
+    const isEditing = Boolean(r && edited() === r.id);
     shown.hidden = isEditing || !lines.length;
     const kids = lines.flatMap(([name, text]) => [make("dt", { text: name }), make("dd", { text })]);
     if (shown.textContent !== kids.map((k) => k.textContent).join("")) shown.replaceChildren(...kids);
