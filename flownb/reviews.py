@@ -82,8 +82,13 @@ class Review:
     how: str
 
     def said(self) -> str:
-        """The answer on one line; "" without one."""
-        return "" if self.answer is None else one_line(_text(self.answer), IN_SHORT)
+        """The answer on one line, empty fields left out; "" without one."""
+        if self.answer is None:
+            return ""
+        if isinstance(self.answer, dict):
+            pairs = (f"{name}={_text(value)}" for name, value in self.answer.items() if value not in ("", None))
+            return one_line(", ".join(pairs) or "{}", IN_SHORT)
+        return one_line(_text(self.answer), IN_SHORT)
 
     def to_dict(self) -> dict[str, Any]:
         """`{"id": str, "run": str, "workflow": str, "step": str, "question": str, "digest": str, "answer": plain data,
@@ -147,14 +152,14 @@ class Reviews(Sequence[Review]):
         return "\n".join([f"<{len(self._rows)} questions>", *lines, *([f"and {more:,} more"] if more > 0 else [])])
 
     def _repr_html_(self) -> str:
-        head = "".join(f'<th scope="col">{name}</th>' for name in _HEAD)
-        body = "".join(f"<tr>{''.join(map(_td, _shown(row)))}</tr>" for row in self._rows[:SHOWN])
+        head = "".join(f'<th scope="col" style="text-align:left">{name}</th>' for name in _HEAD)
+        body = "".join(f"<tr>{''.join(map(_td, _HEAD, _shown(row)))}</tr>" for row in self._rows[:SHOWN])
         more = len(self._rows) - SHOWN
         rest = f"<p>and {more:,} more: to_dicts() and to_csv(path) have all</p>" if more > 0 else ""
         count = "1 question" if len(self._rows) == 1 else f"{len(self._rows):,} questions"
         return (
-            f'<table class="flownb-reviews"><caption>{count}</caption><thead><tr>{head}</tr></thead>'
-            f"<tbody>{body}</tbody></table>{rest}"
+            f'<div style="overflow-x:auto"><table class="flownb-reviews"><caption>{count}</caption>'
+            f"<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{rest}</div>"
         )
 
 
@@ -169,9 +174,10 @@ def _shown(row: Review) -> tuple[str, ...]:
     )  # fmt: skip
 
 
-def _td(text: str) -> str:
+def _td(name: str, text: str) -> str:
     safe = html.escape(text.encode("utf-8", "backslashreplace").decode())
-    return f'<td style="text-align:left"><bdi>{safe}</bdi></td>'
+    width = "min-width:16em" if name in ("question", "answer") else "white-space:nowrap"
+    return f'<td style="text-align:left;{width}"><bdi>{safe}</bdi></td>'
 
 
 def _text(value: Any) -> str:

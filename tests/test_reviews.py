@@ -60,6 +60,19 @@ def test_hostile_texts_survive_in_a_file_and_are_escaped_in_a_table(tmp_path: Pa
     assert table.count("<bdi>") == 10
 
 
+def test_an_answer_is_told_on_one_line():
+    """Fields by name, empty ones left out; the file and the dicts have all."""
+    said = {
+        "decision=yes, n=3": {"decision": "yes", "note": "", "n": 3, "more": None},
+        "{}": {"note": ""},
+        "true": True,
+        "two lines": "two\nlines",
+        "[1, 2]": [1, 2],
+        "": None,
+    }
+    assert {replace(ROW, answer=answer).said(): answer for answer in said.values()} == said
+
+
 def test_a_frame_is_made_of_dicts():
     """The shape that `to_dicts` says: what pandas takes."""
     record = Reviews([ROW, replace(ROW, id="r:2")])

@@ -287,7 +287,9 @@ def show_review(requests: StoreRequests) -> None:
 def still(requests: StoreRequests) -> str:
     """The same as a plain table of HTML."""
     found = list(requests)
-    head = "".join(f'<th scope="col">{name}</th>' for name in ("request", "workflow", "step", "question"))
+    head = "".join(
+        f'<th scope="col" style="text-align:left">{name}</th>' for name in ("request", "workflow", "step", "question")
+    )
     body = "".join(
         f"<tr>{''.join(map(_td, (one.id, one.workflow, one.step, one.in_short())))}</tr>" for one in found[:LISTED]
     )

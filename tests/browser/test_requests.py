@@ -91,6 +91,12 @@ class Inbox:
     def expect_at(self, no: int) -> None:
         expect(self.box.locator(".fl-rr.at")).to_have_attribute("data-request", f"r{no:02}:1")
 
+    def answer(self, key: str, no: int) -> None:
+        """Press a key on a question once it is shown."""
+        self.expect_at(no)
+        expect(self.box.locator(".fl-rshown")).to_contain_text("content")
+        self.press(key)
+
     def expect_done(self, words: str) -> None:
         expect(self.box.locator(".fl-rdone")).to_have_text(words)
 
@@ -118,10 +124,9 @@ def test_rows_are_gone_through_with_keys(inbox: Inbox):
     inbox.expect_done("0 of 12 done")
     inbox.row(1).click()
     expect(inbox.box.locator(".fl-rshown")).to_contain_text("Biscoe")
-    inbox.press("a")
-    inbox.expect_at(2)
+    inbox.answer("a", 1)
     expect(inbox.row(1)).to_contain_text("Approve")
-    inbox.press("r")
+    inbox.answer("r", 2)
     inbox.expect_at(3)
     inbox.expect_done("2 of 12 done")
     inbox.press("n")
@@ -131,7 +136,7 @@ def test_rows_are_gone_through_with_keys(inbox: Inbox):
     inbox.press("j", "ArrowDown", "End")
     inbox.expect_at(12)
     expect(inbox.row(12)).to_contain_text("Reject in 1")
-    inbox.press("a")
+    inbox.answer("a", 12)
     inbox.expect_at(3)  # from the top again
     expect(inbox.row(1)).to_have_count(0, timeout=10_000)
     lab = inbox.lab
@@ -183,6 +188,46 @@ def test_the_form_is_opened_filled_and_left_with_the_keyboard(inbox: Inbox):
     inbox.press("Control+Enter")
     inbox.expect_at(8)
     assert value(lab, "runs[7].result(20)") == 3750
+
+
+def test_nobody_answers_what_he_has_not_seen(inbox: Inbox):
+    """R4.71: a double click and a key that is held are one answer; a row that goes leaves no other one in its place."""
+    inbox.row(1).click()
+    expect(inbox.box.locator(".fl-rshown")).to_contain_text("content")
+    inbox.button("Approve").dblclick()
+    inbox.expect_done("1 of 12 done")
+    inbox.expect_at(2)
+    inbox.grid.focus()
+    expect(inbox.box.locator(".fl-rshown")).to_contain_text("content")
+    keyboard = inbox.lab.page.keyboard
+    for _ in range(4):
+        keyboard.down("a")  # without an up between them these are repeats
+    keyboard.up("a")
+    inbox.expect_done("2 of 12 done")
+    inbox.expect_at(3)
+
+    lab = inbox.lab
+    lab.set_source(3, "runs[3].answer(None, decision='reject', by='bob')")
+    lab.run(3)
+    expect(inbox.box.locator(".fl-rword")).to_have_text("answered by bob. n goes to the next one.")
+    inbox.grid.focus()
+    inbox.press("a")
+    expect(inbox.row(3)).to_have_count(0, timeout=10_000)
+    inbox.press("a")
+    expect(inbox.box.locator(".fl-rr.at")).to_have_count(0)
+    inbox.expect_done("3 of 12 done")
+    inbox.press("n")
+    inbox.expect_at(4)
+    inbox.answer("a", 4)
+    inbox.expect_done("4 of 12 done")
+    inbox.row(5).locator("input").check()
+    inbox.row(6).locator("input").check()
+    inbox.button("Approve all").dblclick()
+    expect(inbox.box.locator(".fl-rsure")).to_be_visible()
+    inbox.press("a")
+    inbox.expect_done("4 of 12 done")
+    assert value(lab, "[runs[n].result(20)[0] for n in (1, 2, 3, 4)]") == ["approve", "approve", "reject", "approve"]
+    assert value(lab, "len(store.requests())") == 8
 
 
 def test_many_are_answered_together(inbox: Inbox):
@@ -261,7 +306,7 @@ def test_pictures(inbox: Inbox, shots: Path, theme: Any, width: int):
     try:
         inbox.row(2).click()
         expect(inbox.box.locator(".fl-rshown")).to_contain_text("Biscoe")
-        inbox.press("a")
+        inbox.answer("a", 2)
         inbox.expect_done("1 of 12 done")
         expect(inbox.box.locator(".fl-rshown")).to_contain_text("Biscoe")
         lab.screenshot(shots / f"requests-{theme}-{width}.png", cell=2)

@@ -24,8 +24,9 @@ function allow(el, on, tip) {
 /** @param {{ model: any, el: HTMLElement }} context */
 function render({ model, el }) {
   const table = () => model.get("table") ?? {};
-  /** @type {{ cursor: string, confirms: "" | "approve" | "reject", rest: any, focus: number, left: any, shut: number }} */
-  const at = { cursor: "", confirms: "", rest: 0, focus: 0, left: 0, shut: 0 };
+  /** @type {{ cursor: string, confirms: "" | "approve" | "reject", rest: any, focus: number, left: any, shut: number,
+   *   repeats: boolean, isLost: boolean }} isLost: the question of the cursor went away, and nobody picked another one */
+  const at = { cursor: "", confirms: "", rest: 0, focus: 0, left: 0, shut: 0, repeats: false, isLost: false };
   /** @type {Set<string>} */
   const selected = new Set();
   /** @type {Map<string, { el: any, row: string, due: any, waits: any, box: any }>} */
@@ -70,9 +71,9 @@ function render({ model, el }) {
   const fault = make("p", { class: "fl-rfault", role: "alert", hidden: true });
   const title = make("div", { class: "fl-rtitle" });
   const shown = make("dl", { class: "fl-rshown" });
-  const approve = button("cont", "Approve", () => aim("approve"), { key: "a", cls: "yes" });
+  const approve = button("cont", "Approve", (ev) => aim("approve", ev), { key: "a", cls: "yes" });
   approve.firstChild?.replaceWith(glyph("done"));
-  const reject = button("close", "Reject", () => aim("reject"), { key: "r", cls: "no" });
+  const reject = button("close", "Reject", (ev) => aim("reject", ev), { key: "r", cls: "no" });
   const edit = button("wrote", "Edit", () => open(), { key: "e" });
   const next = button("forward", "Next", () => go(nextOpen(inSight(), at.cursor)), { key: "n" });
   const sure = make("span", { class: "fl-rsure", role: "alert" });
@@ -122,6 +123,7 @@ function render({ model, el }) {
     if (id === at.cursor) return;
     if (edited() && edited() !== id) shut();
     at.cursor = id;
+    at.isLost = false;
     at.confirms = "";
     setText(word, "");
     setText(say, row(id)?.text ?? "");
@@ -135,10 +137,17 @@ function render({ model, el }) {
     if (at.cursor) post({ kind: "look", id: at.cursor });
   }
 
-  /** Approve or reject what is selected; of several it asks once more. @param {"approve" | "reject"} what */
-  function aim(what) {
+  /**
+   * Approve or reject what is selected; of several it asks once more. Nobody answers what he has not seen (R4.71): of one
+   * the content has to be shown, and the second click of a double click, or a key that is held down, is none.
+   * @param {"approve" | "reject"} what @param {any} [click] the button was used, by mouse or Enter
+   */
+  function aim(what, click) {
+    if (click?.detail > 1 || (!click && at.repeats)) return;
     const { rows, why } = aimedAt(all(), selected, at.cursor);
     if (why) return tell(why);
+    if (!selected.size && !contents.has(at.cursor)) return tell("It is not shown yet.");
+    if (at.confirms && !click) return tell(`Enter answers ${questions(rows.length)}, Esc does not.`);
     if (rows.length > 1 && at.confirms !== what) {
       at.confirms = what;
       draw();
@@ -215,6 +224,10 @@ function render({ model, el }) {
     } else focusCell(el);
   }
 
+  const onAnyKey = (/** @type {any} */ ev) => {
+    at.repeats = ev.repeat;
+  };
+  root.addEventListener("keydown", onAnyKey, true);
   const by = (/** @type {number} */ n) => () => go(moved(inSight(), at.cursor, n));
   const unKey = panelKeys(root, {
     a: () => aim("approve"),
@@ -366,8 +379,13 @@ function render({ model, el }) {
     const rows = inSight();
     for (const id of selected) if (!isOpen(row(id))) selected.delete(id);
     if (selected.size < 2) at.confirms = "";
-    if (!rows.some((r) => r.id === at.cursor)) {
-      at.cursor = rows.find(isOpen)?.id ?? rows[0]?.id ?? "";
+    // It never moves by itself from what somebody looks at to another one, which he might answer unseen.
+    if (at.cursor && !row(at.cursor)) {
+      at.cursor = "";
+      at.isLost = rows.some(isOpen);
+    }
+    if (!at.cursor && !at.isLost) {
+      at.cursor = rows.find(isOpen)?.id ?? "";
       clearTimeout(at.rest);
       at.rest = setTimeout(look, REST_MS);
     }
@@ -393,7 +411,8 @@ function render({ model, el }) {
     }
     before = rows;
     const r = row(at.cursor);
-    if (r?.state === "done" || r?.state === "gone") {
+    if (r?.state === "gone") setText(word, `${r.said}. n goes to the next one.`);
+    if (r?.state === "done") {
       const following = nextOpen(inSight(), at.cursor);
       if (following) go(following);
     }
