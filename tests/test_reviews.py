@@ -10,6 +10,7 @@ import pandas as pd
 import pytest
 from pydantic import BaseModel, Field, SecretStr
 
+from flownb import Context, StartEvent, StopEvent, Store, Workflow
 from flownb.core.values import Out
 from flownb.events import InputRequiredEvent, bases_of, defined, key_of
 from flownb.reviews import COLUMNS, SHOWN, Review, Reviews, digest, in_short, plain
@@ -140,6 +141,25 @@ def test_a_plain_answer_hides_what_is_not_shown():
     assert found["p"]["to"] == "x"
     assert "DataFrame" in found["f"]
     assert found["n"] == "nan"
+
+
+def test_a_store_in_memory_has_a_record_too():
+    """A frame, which only a file can hold, is told in words; its question has a hash all the same."""
+    store, flow = Store(":memory:"), Workflow[Any]("flow")
+
+    @flow.step
+    async def ask(ev: StartEvent, ctx: Context) -> StopEvent:
+        return StopEvent(
+            result=await ctx.ask(Pay(to="x", table=pd.DataFrame({"x": [1]})), timeout=0.05, default="none")
+        )
+
+    assert flow.with_options(store=store).run(run_id="r").result(20) == "none"
+    (row,) = store.reviews()
+    assert (row.id, row.how, row.answer, len(row.digest)) == ("r:1", "default", "none", 64)
+    kept_nowhere = flow.run()
+    kept_nowhere.result(20)
+    (row,) = kept_nowhere.requests.all().reviews()
+    assert (row.how, row.answer, len(row.digest)) == ("default", "none", 64)
 
 
 class Nasty:

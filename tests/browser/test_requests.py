@@ -103,7 +103,12 @@ class Inbox:
 
 @pytest.fixture
 def inbox(lab_notebook: Opener) -> Inbox:
-    lab = lab_notebook([FLOW, BEGIN, SHOW, "1"])
+    return shown(lab_notebook)
+
+
+def shown(opener: Opener) -> Inbox:
+    """The table with twelve questions, in the third cell of four."""
+    lab = opener([FLOW, BEGIN, SHOW, "1"])
     for cell in range(3):
         lab.run(cell)
     found = Inbox(lab, 2)
@@ -118,8 +123,9 @@ def value(lab: Lab, expression: str) -> Any:
     return json.loads(lab.text(3))
 
 
-def test_rows_are_gone_through_with_keys(inbox: Inbox):
+def test_rows_are_gone_through_with_keys(notebook: Opener):
     """R4.47, R4.49: a and r answer and go on to the next row; n, j and k move; nothing reaches the notebook."""
+    inbox = shown(notebook)
     inbox.expect_at(1)
     inbox.expect_done("0 of 12 done")
     inbox.row(1).click()
