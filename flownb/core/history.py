@@ -53,7 +53,7 @@ class History:
 
     def note(self, state: RunState, tick: Tick) -> None:
         """Tell of a tick as it is reduced, so that a live run never has to fold what it knew."""
-        self._work += work_of(tick)
+        self._work += 1 + len(tick.outs) if type(tick) in _WITH_EVENTS else 1  # type: ignore[attr-defined]
         if self._work >= WORK:
             self._keep(state)
 

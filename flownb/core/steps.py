@@ -10,7 +10,7 @@ from flownb.core.editing import sent_by, went_nowhere
 from flownb.core.ending import has_ended
 from flownb.core.joining import open_join, pay
 from flownb.core.routing import send
-from flownb.core.state import Delivery, Did, Join, Ledger, Path
+from flownb.core.state import ENDED, Delivery, Did, Join, Ledger, Path
 from flownb.core.ticks import EventsSent, StateWritten, StepFinished, StreamRewound, StreamWritten, ValueRecorded
 from flownb.core.values import Out
 
@@ -42,7 +42,7 @@ def on_step_finished(draft: Draft, tick: StepFinished) -> None:
     made = 0
     for out in outs:
         made += send(draft, out, d.path, d.step)
-        if has_ended(draft):
+        if draft.status in ENDED:
             return
     if d.path is not None:
         pay(draft, d.path, made)

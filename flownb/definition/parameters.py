@@ -78,6 +78,7 @@ def read_parameters(step: Step, hints: dict[str, Any], is_context: Callable[[Any
         plan = [word if kind == 0 else kind for kind in plan]
         keywords = [(name, word if kind == 0 else kind) for name, kind in keywords]
     step.plan, step.keywords, step.resources = tuple(plan), tuple(keywords), tuple(resources)
+    step.is_plain = plan == ["event"] and not keywords and not resources and step.options.executor in (None, "thread")
     if step.options.on_cancel:
         _check_cancelled(step, taken, where)
     else:

@@ -54,6 +54,8 @@ class Step(Struct):
     resources: tuple[tuple[str, Resource], ...] = ()
     source: str = ""
     faults: list[str] = []
+    #: It is called with its event and nothing else, and runs where its run is driven.
+    is_plain: bool = False
 
     def __repr__(self) -> str:
         kind = "async " if self.is_async else ""

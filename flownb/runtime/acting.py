@@ -197,13 +197,14 @@ def _after_answer(runner: Runner, before: RunState, tick: RequestAnswered | Time
 
 
 def _after_step(runner: Runner, before: RunState, tick: StepFinished | StepFailed, state: RunState) -> None:
-    worker = runner.workers.get(tick.delivery)
+    delivery = tick.delivery
+    worker = runner.workers.get(delivery)
     if worker is not None and worker.delivery.start == tick.start:
-        del runner.workers[tick.delivery]
+        del runner.workers[delivery]
         worker.let_go()
     is_over = type(tick) is StepFinished or (type(tick) is StepFailed and tick.retry_at is None)
-    if is_over and tick.delivery in runner.errors and state.end.failed_delivery != tick.delivery:
-        del runner.errors[tick.delivery]  # it was overcome
+    if is_over and delivery in runner.errors and state.end.failed_delivery != delivery:
+        del runner.errors[delivery]  # it was overcome
 
 
 def _after_gate(runner: Runner, before: RunState, tick: Tick, state: RunState) -> None:

@@ -22,6 +22,8 @@ from weakref import WeakKeyDictionary
 
 from pydantic import BaseModel
 
+from flownb.store.shapes import set_extra, set_fields, set_names, set_private
+
 _ATOMIC: frozenset[type] = frozenset(
     (
         *(int, float, complex, str, bytes, bool, NoneType, decimal.Decimal, uuid.UUID, range, type),
@@ -29,7 +31,6 @@ _ATOMIC: frozenset[type] = frozenset(
     )
 )
 _set = object.__setattr__
-
 
 #: What was copied on the way, by the id of the original.
 Memo = dict[int, Any]
@@ -43,18 +44,17 @@ def copied(value: Any) -> Any:
         return value
     if hasattr(kind, "__flownb_kind__"):
         fields, extra = value.__dict__, value.__pydantic_extra__
-        if (  # the common event: nothing in it but plain fields
-            _ATOMIC.issuperset(map(type, fields.values()))
-            and not extra
-            and value.__pydantic_private__ is None
-            and not kind.model_config.get("frozen")
-        ):
-            new = object.__new__(kind)
-            _set(new, "__dict__", fields.copy())
-            _set(new, "__pydantic_fields_set__", value.__pydantic_fields_set__.copy())
-            _set(new, "__pydantic_extra__", None if extra is None else {})
-            _set(new, "__pydantic_private__", None)
-            return new
+        if not extra and value.__pydantic_private__ is None and "frozen" not in kind.model_config:
+            for part in fields.values():
+                if type(part) not in _ATOMIC:
+                    break
+            else:  # the common event: nothing in it but plain fields
+                new = object.__new__(kind)
+                set_fields(new, fields.copy())
+                set_names(new, value.__pydantic_fields_set__.copy())
+                set_extra(new, None if extra is None else {})
+                set_private(new, None)
+                return new
         return _copy_model(value, {})
     return _copy(value, {})
 

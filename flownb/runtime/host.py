@@ -23,9 +23,7 @@ from flownb.errors import EngineLost, WorkflowConfigurationError
 class Turned(Protocol):
     """What a host needs of a runner."""
 
-    def admit(self) -> None: ...
-
-    def commit_key(self) -> Any: ...
+    def admit(self) -> Any: ...
 
     def act(self) -> None: ...
 
@@ -137,8 +135,7 @@ class Host:
         stores: dict[Any, list[Turned]] = {}
         for runner in ready:
             try:
-                runner.admit()
-                store = runner.commit_key()
+                store = runner.admit()
             except Exception as error:
                 runner.give_up(error)
             else:

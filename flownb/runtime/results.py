@@ -110,13 +110,9 @@ def delivered(out: Out | tuple[Out, ...], definition: Definition, seq: int) -> A
         EventOutdated: The newest class does not take an older event.
     """
     if isinstance(out, tuple):
-        return [copied(_up_to_date(item, definition, seq)) for item in out]
-    return copied(_up_to_date(out, definition, seq))
-
-
-def _up_to_date(out: Out, definition: Definition, seq: int) -> Any:
+        return [delivered(item, definition, seq) for item in out]
     value = out.value
-    return value if type(value) is newest(out.key) else current(out, definition, seq)
+    return copied(value if type(value) is newest(out.key) else current(out, definition, seq))
 
 
 def current(out: Out, definition: Definition, seq: int = 0) -> Any:

@@ -427,7 +427,7 @@ class Runner:
             inbox = self._inbox
             if inbox is None:
                 inbox = self.inbox
-            inbox.append(kept(self, tick) if self.state.gate and self.stored is not None else tick)
+            inbox.append(kept(self, tick) if self.stored is not None and self.state.gate else tick)
         if not self._queued:
             self._wake_up()
 
@@ -495,15 +495,15 @@ class Runner:
 
     # -- the turn: admit, (the host commits,) act
 
-    def commit_key(self) -> Committer | None:
-        """Where this turn's ticks go, if there are any."""
-        return self.committer if self.batch else None
+    def admit(self) -> Committer | None:
+        """Reduce all that the gate lets in; nothing of it has happened yet.
 
-    def admit(self) -> None:
-        """Reduce all that the gate lets in; nothing of it has happened yet."""
+        Returns:
+            Where the turn's ticks go; None if that is nowhere, or there are none.
+        """
         self._queued = False
         if self.suspended or self.is_frozen:
-            return
+            return None
         control, inbox = self.control, self._inbox
         if inbox is None:
             inbox = self.inbox
@@ -548,11 +548,12 @@ class Runner:
                 self._put_back(came)
                 self._undo()
                 self._give_in(error, where)
-                return
+                return None
             batch.append(tick)
             seen.append((state, tick, after, commands))
             state = after
         self.after = state
+        return self.committer if batch else None
 
     def _gatekeeper(self) -> Gatekeeper:
         if self.gatekeeper is None:

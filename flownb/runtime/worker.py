@@ -175,7 +175,7 @@ class Worker:
         if limit is not None:
             self.deadline = Deadline(runner.clock, runner.host.loop, limit, self._time_out)
             self.count()
-        if step.resources or step.options.executor not in (None, "thread"):
+        if not step.is_plain and (step.resources or step.options.executor not in (None, "thread")):
             from flownb.runtime.elsewhere import begin  # few steps need it
 
             begin(self, context)
@@ -203,10 +203,10 @@ class Worker:
         return delivered(self.delivery.out, self.runner.definition, self.delivery.cause)
 
     def _call(self) -> Any:
-        runner, step = self.runner, self.step
+        runner, step, d = self.runner, self.step, self.delivery
         sink.set(self)
-        value = delivered(self.delivery.out, runner.definition, self.delivery.cause)
-        if step.plan == ("event",) and not step.keywords and self.given is None:
+        value = delivered(d.out, runner.definition, d.cause)
+        if step.is_plain:
             return step.call(value)
         args, kwargs = arguments(step, value, runner.make_context(self))
         if self.given is not None:
@@ -312,7 +312,8 @@ class Worker:
             return
         if self.kept_sends:
             self.flush()
-        self._take_in()
+        if self.coming:
+            self._take_in()
         self.returned, self.task = True, None  # see `begin`
         if self.deadline is not None:
             self.deadline.stop()

@@ -21,7 +21,7 @@ from typing import Any, Union, get_args, get_origin
 
 import msgspec
 from msgspec import Struct
-from msgspec.structs import replace
+from msgspec.structs import asdict, astuple, replace
 
 from flownb.core.persist import Chain, Fifo, Names, Table
 from flownb.core.spec import Spec, link
@@ -145,7 +145,7 @@ class StateForm:
             given = [(name, lower) for name, _, lower, _ in fields if lower is not _as_it_is]
 
             def lower_whole(value: Any) -> dict[str, Any]:
-                found = msgspec.structs.asdict(value)
+                found = asdict(value)
                 for name, lower in given:
                     found[name] = lower(found[name])
                 return found
@@ -222,12 +222,21 @@ class StateForm:
         given = [(i, lift) for i, lift in enumerate(lifts) if lift is not None]
 
         def lift_struct(wire: Any) -> Any:
-            values = list(msgspec.structs.astuple(wire))
+            values = list(astuple(wire))
             for i, lift in given:
                 values[i] = lift(values[i])
             return kind(*values)
 
-        return lift_struct
+        if len(given) != 1:
+            return lift_struct
+        place, lift_one = given[0]
+
+        def lift_field(wire: Any) -> Any:
+            values = list(astuple(wire))
+            values[place] = lift_one(values[place])
+            return kind(*values)
+
+        return lift_field
 
 
 class ForkForm(TickForm):
@@ -359,47 +368,43 @@ class SnapshotCodec:
         shape = self._codec._shapes.by_key.get(out.key)
         if shape is not None and shape.kind is type(value) and shape.is_simple and out.limit is None:
             fields = value.__dict__
-            if (
-                fields.keys() == shape.names
-                and not value.__pydantic_extra__
-                and out.role != "value"
-                and self._codec._fast
-            ):
+            role = out.role
+            if fields.keys() == shape.names and not value.__pydantic_extra__ and role != "value" and self._codec._fast:
                 for part in fields.values():
                     kind = type(part)
                     if kind not in PLAIN and not (kind is float and isfinite(part)):
                         break
                 else:
-                    plain: dict[str, Any] = {"t": out.key, "v": shape.version, "d": {**fields}}
+                    plain: dict[str, Any] = {"t": out.key, "v": shape.version, "d": fields.copy()}
                     given = value.__pydantic_fields_set__
                     if given != shape.names:
                         plain["s"] = sorted(given)
-                    if out.role != "event":
-                        plain["role"] = out.role
+                    if role != "event":
+                        plain["role"] = role
                     if out.bases:
                         plain["bases"] = [*out.bases]
                     return plain
         return _listed(msgspec.to_builtins(self._codec._to_wire(out)))
 
     def _lift_out(self, wire: WireOut) -> Out:
-        codec, key = self._codec, wire.t
+        codec = self._codec
+        key, version, fields, extra, private, other, given, role, bases, limit = astuple(wire)
         shape = self._meant.get(key)
         if shape is None and key in codec._shapes.by_key:
             shape = self._meant[key] = codec._shapes.named(key)
-        if shape is not None and shape.is_simple and wire.v == shape.version and wire.limit is None:
-            fields = wire.d
-            if (
-                type(fields) is dict
-                and wire.x is None
-                and wire.a is None
-                and wire.p is None
-                and fields.keys() == shape.names
-                and PLAIN_OR_FLOAT.issuperset(map(type, fields.values()))
-            ):
-                model = shape.from_fields(fields)
-                if wire.s is not None:
-                    model.__pydantic_fields_set__.intersection_update(wire.s)
-                return Out(key, model, wire.role, wire.bases)
+        if (
+            shape is not None
+            and shape.is_simple
+            and version == shape.version
+            and extra is private is other is limit is None
+            and type(fields) is dict
+            and fields.keys() == shape.names
+            and PLAIN_OR_FLOAT.issuperset(map(type, fields.values()))
+        ):
+            model = shape.from_fields(fields)
+            if given is not None:
+                model.__pydantic_fields_set__.intersection_update(given)
+            return Out(key, model, role, bases)
         out: Out = codec._from_wire(wire)
         if type(out.value) is UnknownEvent:
             self._unknown.append(out.value)
