@@ -7,7 +7,6 @@ import sys
 import time
 from contextlib import suppress
 from contextvars import Context
-from functools import partial
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from flownb.defaults import options
@@ -15,7 +14,7 @@ from flownb.errors import NobodyToAnswer, WrongLoop
 from flownb.runtime.hearing import POLL_S, Wait
 from flownb.runtime.host import has_front_end, in_kernel, is_kernel_ending, kernel_message
 from flownb.runtime.interrupts import interrupts
-from flownb.runtime.pending import tell_loop
+from flownb.runtime.pending import Teller
 from flownb.runtime.runner import LEAVE_S
 
 if TYPE_CHECKING:
@@ -40,10 +39,22 @@ async def until_over(run: Run[Any]) -> None:
     end = run._runner.end
     loop = asyncio.get_running_loop()
     over: asyncio.Future[None] = loop.create_future()
-    tell = partial(tell_loop, loop, over)
+    tell = Teller(over)
     end.on_end(tell)
     try:
-        await (_in_cell(run, over) if in_kernel() else _in_script(run, over))
+        if in_kernel():
+            await _in_cell(run, over)
+        elif refuses(run, here=False):  # it was told that nobody will answer (R4.69)
+            await _until_refused(run, over)
+        elif run._told_waiting:
+            await over
+        else:  # other code may hold the run and answer it: go on waiting, and say once what for (R4.68)
+            patience = _patience_of(loop)
+            patience.begin(run, over)
+            try:
+                await over
+            finally:
+                patience.end(over)
     finally:
         end.forget(tell)
 
@@ -55,7 +66,7 @@ async def until_gone(run: Run[Any]) -> None:
         return
     loop = asyncio.get_running_loop()
     over: asyncio.Future[None] = loop.create_future()
-    tell = partial(tell_loop, loop, over)
+    tell = Teller(over)
     gone.on_end(tell)
     try:
         await asyncio.wait({over}, timeout=LEAVE_S)
@@ -63,24 +74,11 @@ async def until_gone(run: Run[Any]) -> None:
         gone.forget(tell)
 
 
-async def _in_script(run: Run[Any], over: asyncio.Future[None]) -> None:
-    """Other code may hold the run and answer it, so this goes on waiting and says once what for (R4.68), unless it was
-    told that nobody will (R4.69)."""
-    if refuses(run, here=False):
-        while not over.done():
-            await asyncio.wait({over}, timeout=HEARTBEAT_S)
-            if not over.done() and asks_person(run):
-                refuse_nobody(run)
-        return
-    if run._told_waiting:
-        await over
-        return
-    patience = _patience_of(over.get_loop())
-    patience.begin(run, over)
-    try:
-        await over
-    finally:
-        patience.end(over)
+async def _until_refused(run: Run[Any], over: asyncio.Future[None]) -> None:
+    while not over.done():
+        await asyncio.wait({over}, timeout=HEARTBEAT_S)
+        if not over.done() and asks_person(run):
+            refuse_nobody(run)
 
 
 class _Patience:
@@ -88,17 +86,19 @@ class _Patience:
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
-        #: By what ends the await: the run, and since when it was not found waiting; the oldest first.
-        self._awaits: dict[asyncio.Future[None], tuple[Run[Any], float]] = {}
+        #: By what ends the await: the run; and since when it was not found waiting, the oldest first.
+        self._awaits: dict[asyncio.Future[None], Run[Any]] = {}
+        self._since: dict[asyncio.Future[None], float] = {}
         self._timer: asyncio.TimerHandle | None = None
 
     def begin(self, run: Run[Any], over: asyncio.Future[None]) -> None:
-        self._awaits[over] = run, self._loop.time()
+        self._awaits[over], self._since[over] = run, self._loop.time()
         if self._timer is None:
             self._look_in(PATIENCE_S)
 
     def end(self, over: asyncio.Future[None]) -> None:
         self._awaits.pop(over, None)
+        self._since.pop(over, None)
 
     def _look_in(self, delay_s: float) -> None:
         # In a clean context: that of a step would keep its run alive until then.
@@ -106,15 +106,16 @@ class _Patience:
 
     def _look(self) -> None:
         self._timer, now = None, self._loop.time()
-        while self._awaits:
-            over = next(iter(self._awaits))
-            run, since = self._awaits[over]
+        while self._since:
+            over, since = next(iter(self._since.items()))
             if since + PATIENCE_S > now:
                 self._look_in(since + PATIENCE_S - now)
                 return
-            del self._awaits[over]
-            if not _says(run):
-                self._awaits[over] = run, now
+            del self._since[over]
+            if _says(self._awaits[over]):
+                del self._awaits[over]
+            else:
+                self._since[over] = now
 
 
 _patience: dict[asyncio.AbstractEventLoop, _Patience] = {}

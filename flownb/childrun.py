@@ -108,7 +108,7 @@ def run_child(worker: Worker, workflow: Any, settings: Any, out: Out) -> ChildRu
     runner, key = worker.runner, workflow._key
     make = runner.make_child
     assert make is not None
-    runner.flows = {**(runner.flows or {}), key: make(workflow)}
+    runner.flows = {**(runner.flows or {}), key: make(runner, workflow)}
     identity = identity_of("child", key, out)
     found = worker.recorded(identity)
     what = f"child of {workflow.name}"
@@ -117,7 +117,7 @@ def run_child(worker: Worker, workflow: Any, settings: Any, out: Out) -> ChildRu
     run_id = f"{runner.run_id}/{worker.delivery.id}/{number}" + (f".{attempt}" if attempt > 1 else "")
 
     def prepare(mark: int) -> None:  # of this very object: another one of its class may be begun at the same moment
-        runner.expect_child(worker.delivery.id, mark, make(workflow))
+        runner.expect_child(worker.delivery.id, mark, make(runner, workflow))
 
     waited = worker.reopen(*found, what, wait) if found else worker.open(what, wait, prepare)
     return ChildRun(worker, workflow, settings, run_id, waited)

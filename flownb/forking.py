@@ -35,7 +35,7 @@ from flownb.errors import (
     WorkflowRuntimeError,
 )
 from flownb.events import Event
-from flownb.launch import Settings, launched, runner_for, store_of
+from flownb.launch import Settings, launched, make_known, runner_for, store_of
 from flownb.run import Run
 from flownb.runtime.clock import SystemClock
 from flownb.runtime.copying import copied
@@ -326,6 +326,7 @@ def refuse_stranger(spec: Spec, step: str, out: Out) -> None:
 def begun(runner: Runner, workflow: Workflow[Any], settings: Settings, *, full: bool) -> Run[Any]:
     """Drive it, with what its children need."""
     with_children(runner)
+    make_known(runner, workflow, settings)
     return launched(runner, workflow, settings, full=full)
 
 
@@ -337,4 +338,4 @@ def with_children(runner: Runner) -> None:
         for child in runner.state.side.children.values():
             flow = workflow_of(child.workflow)
             if flow is not None and child.workflow not in (runner.flows or {}):
-                runner.flows = {**(runner.flows or {}), child.workflow: runner.make_child(flow)}
+                runner.flows = {**(runner.flows or {}), child.workflow: runner.make_child(runner, flow)}

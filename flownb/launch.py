@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import warnings
 from collections.abc import Callable, Mapping
-from functools import partial
 from typing import TYPE_CHECKING, Any, Generic, Literal
 from weakref import WeakKeyDictionary
 
@@ -237,7 +236,7 @@ def equip(runner: Runner, workflow: Workflow[Any] | None, settings: Settings, st
         runner.questions.on_request = Notice(settings.on_request)
     if workflow is not None:
         runner.owner, runner.stands, runner.unserializable = workflow, workflow._stands, workflow._unserializable
-    runner.make_child = partial(child_maker, settings, store)
+    runner.make_child, runner.settings, runner.store = child_maker, settings, store
 
 
 def notebook() -> str:
@@ -246,9 +245,8 @@ def notebook() -> str:
 
 
 def launched(runner: Runner, workflow: Workflow[Any], settings: Settings, *, full: bool) -> Run[Any]:
-    """Drive it, and show its panel where there is one."""
+    """Drive one that is known by its id, and show its panel where there is one."""
     run: Run[Any] = Run(runner, workflow, settings)
-    known[runner_key(runner, workflow, settings)] = runner
     if in_kernel():
         room("capture")()  # before the first step can display anything
     line = line_of(workflow)
@@ -273,13 +271,15 @@ def shown_at_start(run: Run[Any], *, full: bool) -> None:
         room("display")(run, full=full or panel == "full")
 
 
-def runner_key(runner: Runner, workflow: Workflow[Any], settings: Settings) -> tuple[Store | None, str]:
-    """What a run is known by in this process."""
-    return store_of(workflow, settings), runner.run_id
+def make_known(runner: Runner, workflow: Workflow[Any], settings: Settings) -> None:
+    """From now on this process finds it by its store and id."""
+    known[store_of(workflow, settings), runner.run_id] = runner
 
 
-def child_maker(settings: Settings, store: Store | None, flow: Workflow[Any]) -> Callable[[Runner, Child], Runner]:
-    """How a run of this workflow is made as a child; it is driven where its parent is."""
+def child_maker(runner: Runner, flow: Workflow[Any]) -> Callable[[Runner, Child], Runner]:
+    """How a run of this workflow is made as a child of a run; it is driven where that is."""
+    settings: Settings = runner.settings
+    store: Store | None = runner.store
 
     def make(parent: Runner, child: Child) -> Runner:
         from flownb.restoring import is_in, restored  # it builds on this module

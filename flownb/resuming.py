@@ -342,12 +342,12 @@ def _anew(workflow: Workflow[Any], settings: Settings, old: Runner, host: Host, 
     shared = Shared(old.run_id, tuple(old.ticks), old.history, is_new=False)
     runner = runner_for(workflow, definition, opened, settings, host, store, shared=shared)
     runner.first, runner.committer, runner.clock = old.first, old.committer, old.clock
-    runner.errors, runner.flows, runner.late = old.errors, old.flows, old.late
+    runner._errors, runner.flows, runner.late = old._errors, old.flows, old.late
     runner._questions = old._questions
     if old._questions is not None:  # who was asked there does not answer any more
         old._questions.underway.clear()
         old._questions.tasks.clear()
-    runner.published, runner.logs = old.published, old.logs
+    runner.published, runner._logs = old.published, old._logs
     if is_changed:
         runner.adopting = newest
         runner.control.append(DefinitionAdopted(now, newest.spec))

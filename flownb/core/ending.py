@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from msgspec.structs import replace
 
 from flownb.core.commands import (
@@ -17,9 +19,12 @@ from flownb.core.commands import (
 from flownb.core.draft import Draft
 from flownb.core.persist import Table
 from flownb.core.state import EMPTY_STEP as _EMPTY
-from flownb.core.state import ENDED, Abandoned, Side, Status, Timer, active_time
+from flownb.core.state import ENDED, NO_SIDE, Abandoned, Side, Status, Timer, active_time
 from flownb.core.timing import stop_clock
 from flownb.core.values import Failure, Out
+
+#: One for all ended runs.
+_NOTHING: Table[Any] = Table()
 
 
 def complete(draft: Draft, out: Out, step: int) -> None:
@@ -144,11 +149,12 @@ def _end(draft: Draft, status: Status) -> None:
     draft.commands += [DisarmTimer(timer.id) for timer in draft.timers.values()]
     draft.commands += [CloseRequest(request.id, "closed") for request in draft.requests.values()]
     draft.commands += [StopChild(child.id, status) for child in draft.side.children.values()]
-    draft.timers, draft.requests, draft.joins = Table(), Table(), Table()
+    draft.timers, draft.requests, draft.joins = _NOTHING, _NOTHING, _NOTHING
     draft.busy = draft.sleeps = draft.budget = 0
     draft.gate = ()
     stop_clock(draft, draft.at)
     # What nobody took is listed at the end (R2.32).
     side = draft.side
-    draft.side = Side(mailbox=side.mailbox, addressed=side.addressed, keys=side.keys)
+    if side is not NO_SIDE:
+        draft.side = Side(mailbox=side.mailbox, addressed=side.addressed, keys=side.keys)
     draft.end = replace(draft.end, abandoned=tuple(cut))

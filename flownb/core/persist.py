@@ -97,6 +97,12 @@ class Fifo(Struct, Generic[T], frozen=True, eq=False):
         return Fifo(self.front, (value, self.back), self.n + 1)
 
     def put_many(self, values: Iterable[T]) -> Fifo[T]:
+        if not self.n:  # turned round at once: thousands that come together need no second set of cells
+            front: _Cell | None = None
+            come = list(values)
+            for value in reversed(come):
+                front = value, front
+            return Fifo(front, None, len(come))
         back, n = self.back, self.n
         for value in values:
             back, n = (value, back), n + 1

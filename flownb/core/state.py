@@ -380,6 +380,10 @@ class Side(Struct, frozen=True):
     held: Table[int] = Table()
 
 
+#: Of a run that has none of it; states share it.
+NO_SIDE = Side()
+
+
 class End(Struct, frozen=True):
     """How the run ended, or is about to."""
 
@@ -420,7 +424,7 @@ class RunState(Struct, frozen=True):
     #: The user's state: top-level names and values.
     user: Names[Out] = Names()
     counts: Counts = Counts()
-    side: Side = Side()
+    side: Side = NO_SIDE
     #: Of a run with a time limit: active seconds up to `since`, and since when it is active, None while it is not.
     active_s: float = 0.0
     since: float | None = None

@@ -203,7 +203,7 @@ def _after_step(runner: Runner, before: RunState, tick: StepFinished | StepFaile
         del runner.workers[delivery]
         worker.let_go()
     is_over = type(tick) is StepFinished or (type(tick) is StepFailed and tick.retry_at is None)
-    if is_over and delivery in runner.errors and state.end.failed_delivery != delivery:
+    if is_over and runner._errors and delivery in runner.errors and state.end.failed_delivery != delivery:
         del runner.errors[delivery]  # it was overcome
 
 

@@ -6,7 +6,6 @@ import asyncio
 import threading
 from collections.abc import Callable, Generator
 from contextlib import AbstractContextManager, nullcontext
-from functools import partial
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Generic, NoReturn, TypeVar
 
@@ -116,9 +115,8 @@ class Pending(Generic[T]):
     def __await__(self) -> Generator[Any, None, T]:
         if not self._done:
             self.begin()
-            loop = asyncio.get_running_loop()
-            future: asyncio.Future[None] = loop.create_future()
-            tell = partial(tell_loop, loop, future)
+            future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+            tell = Teller(future)
             self.on_end(tell)
             try:
                 yield from future
@@ -182,6 +180,18 @@ class Pending(Generic[T]):
         if not self._done:
             return f"<pending: {self._what}>"
         return f"<{self._what}: {self._error!r}>" if self._error is not None else f"<{self._what}: {self._value!r}>"
+
+
+class Teller:
+    """Called on whatever thread, it resolves a future; half of what a `partial` takes, for thousands that wait."""
+
+    __slots__ = ("_future",)
+
+    def __init__(self, future: asyncio.Future[None]) -> None:
+        self._future = future
+
+    def __call__(self) -> None:
+        tell_loop(self._future.get_loop(), self._future)
 
 
 def tell_loop(loop: asyncio.AbstractEventLoop, future: asyncio.Future[None]) -> None:

@@ -48,9 +48,11 @@ class Accepted(Struct, frozen=True):
 
 
 #: What is made on first need, for a run may wait for months and an empty set is as large as many a run's answers.
-_LATE: dict[str, type[Any]] = {
+_LATE: dict[str, Callable[[], Any]] = {
     **dict.fromkeys(("disposing", "underway", "tasks"), set),
     **dict.fromkeys(("accepted", "answer_types", "answered_by", "asked_types", "closed", "drafts", "errors"), dict),
+    "tokens": dict,
+    "door": threading.RLock,
 }
 
 
@@ -78,13 +80,15 @@ class Questions:
     drafts: dict[int, Out]
     #: The question that a tick answered, by seq: for `ctx.request` in the step that gets the answer.
     answered_by: dict[int, Request]
+    #: Held while an answer is checked and accepted, so that two of them cannot both pass; who hears of an answer
+    #: meanwhile may give the next one.
+    door: threading.RLock
+    #: Hashes of tokens of questions that are on their way to be opened, with who asks: delivery and start.
+    tokens: dict[str, tuple[int, int]]
     #: Why an answer that a policy was to give did not come: shown with the question, which stays open.
     errors: dict[int, str]
 
     def __init__(self) -> None:
-        #: Held while an answer is checked and accepted, so that two of them cannot both pass; who
-        #: hears of an answer meanwhile may give the next one.
-        self.door = threading.RLock()
         #: Every question that was opened, by its number.
         self.all: dict[int, Request] = {}
         #: Those asked with `ctx.ask`, by (delivery, mark).
@@ -95,8 +99,6 @@ class Questions:
         self.readers = 0
         #: Told of each question that opens.
         self.on_request: Callable[[Runner, Request], None] | None = None
-        #: Hashes of tokens of questions that are on their way to be opened, with who asks: delivery and start.
-        self.tokens: dict[str, tuple[int, int]] = {}
 
     def __getattr__(self, name: str) -> Any:
         make = _LATE.get(name)
@@ -142,7 +144,8 @@ class Questions:
             self.asked[asked] = request
             if "asked_types" in self.__dict__ and asked in self.asked_types:
                 self.answer_types[request.id] = self.asked_types.pop(asked)
-        self.tokens.pop(request.token, None)
+        if request.token:
+            self.tokens.pop(request.token, None)
 
     def close(self, command: CloseRequest, tick: AnyTick) -> None:
         """A question is no longer open; an event, from outside or of a step, may have answered it."""

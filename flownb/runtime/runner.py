@@ -153,24 +153,34 @@ class Runner:
     listeners: list[Callable[[], None]] = _made_late("_listeners", list)
     #: Where somebody wants it to stop once.
     stops: list[Goal] = _made_late("_stops", list)
+    timers: dict[int, Handle] = _made_late("_timers", dict)
+    #: Handles of events from outside that are on their way, by the identity of what they carry.
+    arriving: dict[int, Pending[None]] = _made_late("_arriving", dict)
+    #: What its steps printed, by their names.
+    logs: dict[str, capture.StepLog] = _made_late("_logs", dict)
+    #: Live exceptions of failed deliveries, for who awaits the run in this process.
+    errors: dict[int, BaseException] = _made_late("_errors", dict)
 
     __slots__ = (
         "__weakref__",
+        "_arriving",
         "_context",
+        "_errors",
         "_failures",
         "_failures_of_commands",
         "_fault",
         "_inbox",
         "_listeners",
+        "_logs",
         "_observers",
         "_questions",
         "_queued",
         "_stops",
+        "_timers",
         "_user",
         "acting",
         "adopting",
         "after",
-        "arriving",
         "batch",
         "blocked",
         "children",
@@ -180,7 +190,6 @@ class Runner:
         "definition",
         "end",
         "error",
-        "errors",
         "executors",
         "first",
         "flows",
@@ -194,7 +203,6 @@ class Runner:
         "is_launched",
         "late",
         "left",
-        "logs",
         "make_child",
         "make_context",
         "making",
@@ -205,13 +213,14 @@ class Runner:
         "resources",
         "run_id",
         "seen",
+        "settings",
         "stands",
         "state",
         "stopping",
+        "store",
         "stored",
         "suspended",
         "ticks",
-        "timers",
         "trace",
         "unload_after",
         "unserializable",
@@ -257,14 +266,16 @@ class Runner:
         self.control: list[AnyTick] = [started]
         self._inbox: deque[AnyTick] | None = None
         self.workers: dict[int, Worker] = {}
-        self.timers: dict[int, Handle] = {}
         #: Child runs by their number here, also those that are over; None while there was none.
         self.children: dict[int, Runner] | None = None
         #: How children are made, by the key of their workflow; and how a workflow comes to be one.
         self.flows: dict[str, Callable[[Runner, Child], Runner]] | None = None
         #: The same for children that are about to be begun, by delivery and mark: each is of its own object.
         self.making: dict[tuple[int, int], Callable[[Runner, Child], Runner]] | None = None
-        self.make_child: Callable[[Any], Callable[[Runner, Child], Runner]] | None = None
+        self.make_child: Callable[[Runner, Any], Callable[[Runner, Child], Runner]] | None = None
+        #: What it was launched with, and the store that it is kept in: its children are too.
+        self.settings: Any = None
+        self.store: Any = None
         #: The workflow object, for what all its runs share.
         self.owner: Any = None
         #: What its workflow does with values that a journal cannot hold; None leaves it to the store.
@@ -279,8 +290,6 @@ class Runner:
         self.executors: Mapping[str, Any] = {}
         #: The definition that it takes with the tick that says so.
         self.adopting: Definition | None = None
-        #: Handles of events from outside that are on their way, by the identity of what they carry.
-        self.arriving: dict[int, Pending[None]] = {}
         #: The number of the last hold.
         self.holds = 0
         #: Ticks that came after the end.
@@ -292,9 +301,6 @@ class Runner:
         self._questions: Questions | None = None
         self._user: UserState | None = None
         self.published: list[Published] = []
-        self.logs: dict[str, capture.StepLog] = {}
-        #: Live exceptions of failed deliveries, for who awaits the run in this process.
-        self.errors: dict[int, BaseException] = {}
         self.error: BaseException | None = None
         #: Its traceback as it was then: whoever raises it again adds frames.
         self.trace: TracebackType | None = None
@@ -302,6 +308,10 @@ class Runner:
         self._observers: list[Observer] | None = None
         self._listeners: list[Callable[[], None]] | None = None
         self._stops: list[Goal] | None = None
+        self._timers: dict[int, Handle] | None = None
+        self._arriving: dict[int, Pending[None]] | None = None
+        self._logs: dict[str, capture.StepLog] | None = None
+        self._errors: dict[int, BaseException] | None = None
         #: Enabled breakpoints of its workflow, the same list for all its runs.
         self.stands: list[Stand] = []
         #: Made when there is the first of either.
@@ -755,7 +765,7 @@ class Runner:
 
     def has_arrived(self, tick: EventArrived) -> None:
         """An event from outside is admitted, or comes too late: its sender's handle ends."""
-        handle = self.arriving.pop(id(tick.out), None)
+        handle = self.arriving.pop(id(tick.out), None) if self._arriving else None
         if handle is not None:
             handle.resolve(None)
 
@@ -848,6 +858,8 @@ class Runner:
             self.error = error_of(self.state, self.errors)
             self.trace = self.error.__traceback__ if self.error is not None else None
         self.put_down()
+        if not self._inbox:
+            self._inbox = None  # what still comes is late
         forget(self)
         if self.left:
             self._let_leave()
@@ -933,8 +945,8 @@ class Runner:
 
     def _let_senders_go(self) -> None:
         """Nobody waits any longer for what was sent to be in the journal."""
-        arriving, self.arriving = self.arriving, {}
-        for sent in arriving.values():
+        arriving, self._arriving = self._arriving, None
+        for sent in (arriving or {}).values():
             sent.resolve(None)
 
     def _suspend(self, error: BaseException, where: str) -> None:
@@ -986,9 +998,9 @@ class Runner:
         self.host.runners.discard(self)
         if self.stored is not None and self.host.thread is not None:
             switching.end()
-        for handle in self.timers.values():
+        timers, self._timers = self._timers, None
+        for handle in (timers or {}).values():
             handle.cancel()
-        self.timers.clear()
         self._let_senders_go()
         workers, self.workers = self.workers, {}
         for worker in workers.values():
