@@ -44,7 +44,7 @@ def copied(value: Any) -> Any:
         return value
     if hasattr(kind, "__flownb_kind__"):
         fields, extra = value.__dict__, value.__pydantic_extra__
-        if not extra and value.__pydantic_private__ is None and "frozen" not in kind.model_config:
+        if not extra and "frozen" not in kind.model_config:
             for part in fields.values():
                 if type(part) not in _ATOMIC:
                     break
@@ -53,7 +53,8 @@ def copied(value: Any) -> Any:
                 set_fields(new, fields.copy())
                 set_names(new, value.__pydantic_fields_set__.copy())
                 set_extra(new, None if extra is None else {})
-                set_private(new, None)
+                private = value.__pydantic_private__
+                set_private(new, private.copy() if private else private)
                 return new
         return _copy_model(value, {})
     return _copy(value, {})

@@ -256,8 +256,8 @@ class SqlJournal(ABC):
         """Tell other connections, with the end of the transaction, that they have something to look at."""
         return
 
-    def _tidy(self, written: Sequence[Written]) -> None:
-        """What is due after a commit."""
+    def _tidy(self, size: int) -> None:
+        """What is due after a commit of so many bytes."""
         return
 
     # Writing.
@@ -271,7 +271,7 @@ class SqlJournal(ABC):
     def _append(self, written: Sequence[Written], durable: bool) -> None:
         self._flush(durable)
         if len(written) == 1 and self._append_next(*written[0]):
-            self._tidy(written)
+            self._tidy(len(written[0][1][0][4]))
             return
         sure = [(entry, _chain(rows, self._told[entry.run_id][2])) for entry, rows in written if self._goes_on(entry)]
         last = self._append_fast(written, sure)
@@ -285,7 +285,7 @@ class SqlJournal(ABC):
                 last = self._append_all(written, ())
         for entry, _ in written:
             self._remember(entry, last.get(entry.run_id))
-        self._tidy(written)
+        self._tidy(sum(len(body) for _, rows in written for *_, body in rows))
 
     def _append_next(self, entry: Append, rows: Sequence[Row]) -> bool:
         """The most common turn, one tick of one run that goes on, as `_append_fast` writes it but without lists of

@@ -20,7 +20,7 @@ from flownb.errors import NotStorable, WorkflowConfigurationError, WorkflowRunti
 from flownb.store.codec import Codec
 from flownb.store.files import hide_from_git, network_type_of
 from flownb.store.schema import FORMAT, statements
-from flownb.store.sql import SqlJournal, Written, damaged
+from flownb.store.sql import SqlJournal, damaged
 
 #: Marks the file as ours: "flow" in ASCII.
 APPLICATION_ID = 0x666C6F77
@@ -233,12 +233,8 @@ class SqliteJournal(SqlJournal):
         if self._checkpoints:
             self._pragma("wal_autocheckpoint = 0")
 
-    def _tidy(self, written: Sequence[Written]) -> None:
+    def _tidy(self, size: int) -> None:
         if self._checkpoints:
-            size = 0
-            for _, rows in written:
-                for row in rows:
-                    size += len(row[4])
             self._log_pages += size // 4096
             if self._log_pages > LOG_PAGES:
                 with suppress(sqlite3.Error):  # the next one does it
