@@ -5,9 +5,10 @@ from __future__ import annotations
 import asyncio
 import sys
 import time
+from collections.abc import Generator
 from contextlib import suppress
 from contextvars import Context
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 from flownb.defaults import options
 from flownb.errors import NobodyToAnswer, WrongLoop
@@ -20,6 +21,8 @@ from flownb.runtime.runner import LEAVE_S
 if TYPE_CHECKING:
     from flownb.run import Run
 
+R = TypeVar("R")
+
 #: So many seconds after an interrupt a kernel that is being restarted has been told to end.
 RESTART_S = 0.2
 _LOOKS = 10
@@ -29,34 +32,38 @@ HEARTBEAT_S = 0.2
 PATIENCE_S = 1.0
 
 
-async def until_over(run: Run[Any]) -> None:
-    """Wait for a run's end in async code.
+def until_over(run: Run[R]) -> Generator[Any, None, R]:
+    """What `await run` does: wait for its end, and for what that cut off. One generator, for thousands may be awaited.
 
     Raises:
         KeyboardInterrupt: The cell that waits was interrupted; the run is cancelled, or goes on, as it was told.
         NobodyToAnswer: The run asks a person where nobody can look.
     """
-    end = run._runner.end
-    loop = asyncio.get_running_loop()
-    over: asyncio.Future[None] = loop.create_future()
-    tell = Teller(over)
-    end.on_end(tell)
-    try:
-        if in_kernel():
-            await _in_cell(run, over)
-        elif refuses(run, here=False):  # it was told that nobody will answer (R4.69)
-            await _until_refused(run, over)
-        elif run._told_waiting:
-            await over
-        else:  # other code may hold the run and answer it: go on waiting, and say once what for (R4.68)
-            patience = _patience_of(loop)
-            patience.begin(run, over)
-            try:
-                await over
-            finally:
-                patience.end(over)
-    finally:
-        end.forget(tell)
+    if not run.is_done():
+        end = run._runner.end
+        loop = asyncio.get_running_loop()
+        over: asyncio.Future[None] = loop.create_future()
+        tell = Teller(over)
+        end.on_end(tell)
+        try:
+            if in_kernel():
+                yield from _in_cell(run, over).__await__()
+            elif refuses(run, here=False):  # it was told that nobody will answer (R4.69)
+                yield from _until_refused(run, over).__await__()
+            elif run._told_waiting:
+                yield from over
+            else:  # other code may hold the run and answer it: go on waiting, and say once what for (R4.68)
+                patience = _patience_of(loop)
+                patience.begin(run, over)
+                try:
+                    yield from over
+                finally:
+                    patience.end(over)
+        finally:
+            end.forget(tell)
+    if run._runner.gone is not None:
+        yield from until_gone(run).__await__()
+    return run._outcome()
 
 
 async def until_gone(run: Run[Any]) -> None:

@@ -17,6 +17,7 @@ from flownb.awaiting import is_headless
 from flownb.context import Context
 from flownb.core.state import Child
 from flownb.core.ticks import GateReason, Parent, RunForked, RunOpened, RunStarted, Terms
+from flownb.core.values import Out
 from flownb.defaults import options
 from flownb.definition import Definition, inherited
 from flownb.errors import caller_level
@@ -39,6 +40,8 @@ if TYPE_CHECKING:
 
 R = TypeVar("R", default=Any)
 _clock = SystemClock()
+#: Of most runs: shared, and never changed.
+_NO_STATE: dict[str, Out] = {}
 #: Of workflows with `num_concurrent_runs`: their runs that wait to begin.
 lines: WeakKeyDictionary[Workflow[Any], Line] = WeakKeyDictionary()
 
@@ -173,7 +176,7 @@ class Launcher(Generic[R]):
         if is_given or not is_flat(first):  # made here of plain values, it is nobody's but ours
             first = copied(first)
         out = out_of(first, definition, now)
-        started = RunStarted(now, run_id, definition.spec, out, gate, terms=terms_of(definition, settings))
+        started = RunStarted(now, run_id, definition.spec, out, gate, _NO_STATE, terms_of(definition, settings))
         host = host_for(settings.host or options.host)
         runner = runner_for(workflow, definition, started, settings, host, store)
         runner.checked(started.out)

@@ -10,7 +10,7 @@ from typing_extensions import TypeVar
 
 from flownb import outside
 from flownb.answering import answer_request, find, names_a_question
-from flownb.awaiting import block_until_over, until_gone, until_over
+from flownb.awaiting import block_until_over, until_over
 from flownb.core.graph import short
 from flownb.core.state import RunState, shown_status
 from flownb.core.ticks import GateClosed, RunForked
@@ -141,14 +141,7 @@ class Run(Awaitable[R], Generic[R]):
         return self._runner.end.done()
 
     def __await__(self) -> Generator[Any, None, R]:
-        return self._wait().__await__()
-
-    async def _wait(self) -> R:
-        if not self.is_done():
-            await until_over(self)
-        if self._runner.gone is not None:
-            await until_gone(self)
-        return self._outcome()
+        return until_over(self)
 
     def result(self, timeout: float | None = None) -> R:
         """Wait, blocking this thread, and give the result.

@@ -84,7 +84,11 @@ def test_a_stop_of_ones_own_is_itself_the_result():
 def test_awaiting_twice_and_from_many_tasks_gives_the_same():
     async def main() -> None:
         run = Count().run()
-        assert await asyncio.gather(run._wait(), run._wait(), run._wait()) == [[0, 1, 2]] * 3
+
+        async def wait() -> Any:
+            return await run
+
+        assert await asyncio.gather(wait(), wait(), wait()) == [[0, 1, 2]] * 3
         assert await run == [0, 1, 2]
 
     asyncio.run(main())
@@ -99,7 +103,7 @@ def test_giving_up_a_wait_never_touches_the_run():
             with pytest.raises(TimeoutError):
                 await asyncio.wait_for(run, 0.01)
         assert run.status == "running"
-        assert run._runner.end._calls == []
+        assert run._runner.end._call is None and not run._runner.end._calls
         await run.cancel()
 
     asyncio.run(main())

@@ -75,6 +75,10 @@ class StopChild(Command, frozen=True):
     reason: str
 
 
+#: Of an item that says nothing but its event; shared, for each run that ends has one, and never changed.
+NO_INFO: dict[str, Any] = {}
+
+
 class Publish(Command, frozen=True):
     """Put one event on the run's stream. `out` is the user's event, or empty for what the engine says itself."""
 

@@ -7,6 +7,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from flownb.core.commands import (
+    NO_INFO,
     ArmTimer,
     CloseRequest,
     DisarmTimer,
@@ -31,7 +32,7 @@ def complete(draft: Draft, out: Out, step: int) -> None:
     """The first stop wins."""
     draft.end = replace(draft.end, result=out)
     _end(draft, "completed")
-    draft.commands.append(Publish("stop", out, step))
+    draft.commands.append(Publish("stop", out, step, NO_INFO))
     draft.commands.append(FinishRun())
 
 

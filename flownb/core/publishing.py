@@ -8,7 +8,7 @@ from typing import Any
 from msgspec import Struct
 
 from flownb.core.causes import Source, causes, living, source_of
-from flownb.core.commands import AnyCommand, Publish
+from flownb.core.commands import NO_INFO, AnyCommand, Publish
 from flownb.core.outstanding import is_still
 from flownb.core.state import RunState
 from flownb.core.ticks import Tick
@@ -62,5 +62,5 @@ def _facts(item: Publish, delivery: int, before: RunState | None, after: RunStat
         return {"idle": is_still(after)}
     if item.what == "failed" and before is not None and item.step >= 0 and delivery:
         failed = living(before, item.step, delivery)
-        return {"attempts": failed.attempt} if failed is not None else {}
-    return {}
+        return {"attempts": failed.attempt} if failed is not None else NO_INFO
+    return NO_INFO

@@ -30,6 +30,7 @@ class Pending(Generic[T]):
         "__weakref__",
         "_abandon",
         "_begin",
+        "_call",
         "_calls",
         "_done",
         "_error",
@@ -55,7 +56,8 @@ class Pending(Generic[T]):
         self._value: Any = None
         self._error: BaseException | None = None
         self._trace: TracebackType | None = None
-        #: Who is told of the end; None while nobody is.
+        #: Who is told of the end, and those who asked after; None while nobody did.
+        self._call: Callable[[], None] | None = None
         self._calls: list[Callable[[], None]] | None = None
         #: Entered while `.result()` blocks a thread; lets a pool make another one meanwhile.
         self.blocking: Callable[[], AbstractContextManager[None]] = nullcontext
@@ -92,7 +94,10 @@ class Pending(Generic[T]):
                 return
             self._value, self._error, self._done = value, error, True
             self._trace = error.__traceback__ if error is not None else None
+            first, self._call = self._call, None
             calls, self._calls = self._calls, None
+        if first is not None:
+            first()
         for call in calls or ():
             call()
 
@@ -100,16 +105,21 @@ class Pending(Generic[T]):
         """Call this at the end, on the thread that ends it; at once if it is over."""
         with _lock:
             if not self._done:
-                if self._calls is None:
-                    self._calls = []
-                self._calls.append(call)
+                if self._call is None and not self._calls:
+                    self._call = call
+                elif self._calls is None:
+                    self._calls = [call]
+                else:
+                    self._calls.append(call)
                 return
         call()
 
     def forget(self, call: Callable[[], None]) -> None:
         """Who asked for a call waits no longer; a handle that is polled for hours must not grow."""
         with _lock:
-            if self._calls is not None and call in self._calls:
+            if self._call == call:
+                self._call = None
+            elif self._calls is not None and call in self._calls:
                 self._calls.remove(call)
 
     def __await__(self) -> Generator[Any, None, T]:

@@ -143,8 +143,9 @@ class Runner:
 
     # Parts that most runs never need, and that nobody needs while a run waits, perhaps for months.
 
-    #: Ticks that arrived and are not admitted yet.
+    #: Ticks that arrived and are not admitted yet; control ticks apart.
     inbox: deque[AnyTick] = _made_late("_inbox", deque)
+    control: list[AnyTick] = _made_late("_control", list)
     questions: Questions = _made_late("_questions", Questions)
     #: The writes of steps that are on their way.
     user: UserState = _made_late("_user", UserState)
@@ -165,6 +166,7 @@ class Runner:
         "__weakref__",
         "_arriving",
         "_context",
+        "_control",
         "_errors",
         "_failures",
         "_failures_of_commands",
@@ -186,7 +188,6 @@ class Runner:
         "children",
         "clock",
         "committer",
-        "control",
         "definition",
         "end",
         "error",
@@ -263,7 +264,7 @@ class Runner:
             self.state = first_state(started)
         else:
             self.state = replace(started.snapshot, seq=0)  # type: ignore[union-attr]
-        self.control: list[AnyTick] = [started]
+        self._control: list[AnyTick] | None = [started]
         self._inbox: deque[AnyTick] | None = None
         self.workers: dict[int, Worker] = {}
         #: Child runs by their number here, also those that are over; None while there was none.
@@ -400,7 +401,7 @@ class Runner:
     def gate(self) -> tuple[GateReason, ...]:
         """Why the gate is closed once the control ticks that arrived are in; on the loop's thread."""
         gate = self.state.gate
-        for tick in self.control:
+        for tick in self._control or ():
             if isinstance(tick, (RunStarted, RunForked)):
                 gate = tick.gate
             elif isinstance(tick, GateClosed) and tick.reason not in gate:
@@ -412,7 +413,7 @@ class Runner:
     def granted(self) -> int:
         """How many ticks may pass the closed gate once the control ticks that arrived are in; on the loop's thread."""
         n = self.state.budget
-        for tick in self.control:
+        for tick in self._control or ():
             if isinstance(tick, StepsGranted):
                 n += tick.n
             elif isinstance(tick, GateClosed):
@@ -501,7 +502,7 @@ class Runner:
         self._wake_up()
 
     def _is_given_up(self) -> bool:
-        return any(type(tick) is CancelRequested for tick in self.control)
+        return any(type(tick) is CancelRequested for tick in self._control or ())
 
     # -- the turn: admit, (the host commits,) act
 
@@ -514,7 +515,7 @@ class Runner:
         self._queued = False
         if self.suspended or self.is_frozen:
             return None
-        control, inbox = self.control, self._inbox
+        control, inbox = self._control, self._inbox
         if inbox is None:
             inbox = self.inbox
         batch: list[AnyTick] = []
@@ -563,6 +564,8 @@ class Runner:
             seen.append((state, tick, after, commands))
             state = after
         self.after = state
+        if not self._control:
+            self._control = None
         return self.committer if batch else None
 
     def _gatekeeper(self) -> Gatekeeper:
@@ -681,7 +684,7 @@ class Runner:
                     start(self, left)
         elif self._listeners and self.state.gate:
             self.tell()  # what came waits before the gate: a step that somebody waits for may be done
-        if not self._inbox and not self.control and not self._queued and self.state.seq and is_quiet(self.state):
+        if not self._inbox and not self._control and not self._queued and self.state.seq and is_quiet(self.state):
             self.put(QuietNoticed(self.clock.now()))
         elif self.watch is not None:
             self.watch(self)

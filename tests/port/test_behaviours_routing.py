@@ -315,7 +315,7 @@ async def test_b14_no_more_runs_are_live_than_the_workflow_allows():
         return StopEvent(result=ev.n)
 
     flow = flow_of(work, num_concurrent_runs=2)
-    assert await asyncio.gather(*[flow.run(n=n)._wait() for n in range(5)]) == [0, 1, 2, 3, 4]
+    assert await asyncio.gather(*[flow.run(n=n) for n in range(5)]) == [0, 1, 2, 3, 4]
     assert max(most) == 2
     assert begun == [0, 1, 2, 3, 4]
 

@@ -157,8 +157,12 @@ def test_a_run_left_behind_by_asyncio_run_says_so_instead_of_hanging():
     assert run.status == "suspended"
     assert [type(tick).__name__ for tick in run.debug.ticks] == ["RunStarted"]
     assert "closed" in run.why()
+
+    async def wait():
+        return await run
+
     with pytest.raises(EngineLost):
-        asyncio.run(run._wait())
+        asyncio.run(wait())
     run.cancel().result(1)  # nothing left to cancel
 
 

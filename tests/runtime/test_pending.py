@@ -48,7 +48,7 @@ def test_result_in_time_or_timeout_error():
         with pytest.raises(TimeoutError, match=r"the number was not over after 0\.001 s"):
             pending.result(0.001)
     assert withdrawn == []
-    assert pending._calls == []
+    assert pending._call is None and not pending._calls
     pending.resolve(3)
     assert pending.result() == 3
 
@@ -114,7 +114,7 @@ def test_a_cancelled_wait_is_withdrawn():
         pending: Pending[int] = Pending("the number", None, lambda: withdrawn.append("gone"))
         with pytest.raises(TimeoutError):
             await asyncio.wait_for(pending, 0.01)
-        assert pending._calls == []
+        assert pending._call is None and not pending._calls
         pending.resolve(1)
         pending.abandon()
 
