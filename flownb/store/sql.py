@@ -168,7 +168,7 @@ INSERT INTO waiting (run_id, kind, id, due, step, body) VALUES (?, ?, ?, ?, ?, ?
 ON CONFLICT (run_id, kind, id) DO UPDATE SET due = excluded.due, step = excluded.step, body = excluded.body
 """
 CLOSED = "DELETE FROM waiting WHERE run_id = ? AND kind = ? AND id = ?"
-ENDED_RUN = "DELETE FROM waiting WHERE run_id = ?"
+ENDED_RUNS = "DELETE FROM waiting WHERE run_id IN ({})"
 TOKEN = "SELECT run_id, request FROM tokens WHERE hash = ?"
 NEW_TOKEN = """
 INSERT INTO tokens (hash, run_id, request) VALUES (?, ?, ?)
@@ -434,8 +434,8 @@ class SqlJournal(ABC):
             if entry.alone:
                 there = {n for (n,) in self._run(INBOX_NUMBERS, (entry.run_id,)).fetchall()}
                 refuse_company(entry, len(there.difference(entry.known)))
-            if entry.status in ENDED:
-                self._run(ENDED_RUN, (entry.run_id,))
+        for ids in _chunks([entry.run_id for entry in entries if entry.status in ENDED]):
+            self._run(ENDED_RUNS.format(_list(ids)), ids)
         opened = [(entry.run_id, waits) for entry in entries if entry.status not in ENDED for waits in entry.opened]
         closed = [(entry.run_id, *key) for entry in entries for key in entry.closed]
         if closed:
