@@ -193,11 +193,11 @@ class Codec:
             or not self._fast
         ):
             return None
-        kinds = set(map(type, fields.values()))
-        if kinds <= PLAIN:
-            return shape
-        is_plain = kinds <= PLAIN_OR_FLOAT and all(isfinite(v) for v in fields.values() if type(v) is float)
-        return shape if is_plain else None
+        for part in fields.values():
+            kind = type(part)
+            if kind not in PLAIN and not (kind is float and isfinite(part)):
+                return None
+        return shape
 
     def _to_wire(self, out: Out) -> WireOut:
         shape = self._flat(out)

@@ -264,15 +264,14 @@ class SqlJournal(ABC):
 
     def append(self, entries: Sequence[Append], *, durable: bool = False) -> None:
         """As `Journal.append` says."""
+        if not durable and len(entries) == 1 and self._append_next(entries[0]):
+            return
         # First of all: a value that cannot be written leaves no open transaction behind.
         written = [(entry, self._rows(entry)) for entry in entries]
         self._do(lambda: self._append(written, durable))
 
     def _append(self, written: Sequence[Written], durable: bool) -> None:
         self._flush(durable)
-        if len(written) == 1 and self._append_next(*written[0]):
-            self._tidy(len(written[0][1][0][4]))
-            return
         sure = [(entry, _chain(rows, self._told[entry.run_id][2])) for entry, rows in written if self._goes_on(entry)]
         last = self._append_fast(written, sure)
         if last is None:
@@ -287,19 +286,28 @@ class SqlJournal(ABC):
             self._remember(entry, last.get(entry.run_id))
         self._tidy(sum(len(body) for _, rows in written for *_, body in rows))
 
-    def _append_next(self, entry: Append, rows: Sequence[Row]) -> bool:
+    def _append_next(self, entry: Append) -> bool:
         """The most common turn, one tick of one run that goes on, as `_append_fast` writes it but without lists of
         one. False: it is no such turn, or something stands against it, and nothing was written."""
-        if len(rows) != 1 or not self._goes_on(entry):
+        if len(entry.ticks) != 1 or not entry.epoch or not self._goes_on(entry):
             return False
-        run_id, seq, at, kind, body = rows[0]
+        (tick,), run_id, seq, at = entry.ticks, entry.run_id, entry.after + 1, float(entry.ticks[0].at)
+        kind, body = self._codec.encode(tick)
         sum_ = chained(self._told[run_id][2], seq, at, kind, body)
-        try:
-            self._insert([(run_id, seq, at, kind, body, sum_)], [entry])
-        except (self._is_taken, _NotMine):
-            return False
-        self._told[run_id] = (seq, entry.status, sum_)
-        return True
+
+        def write() -> bool:
+            self._flush(False)
+            try:
+                done = self._run(self._insert_one, (run_id, seq, at, kind, body, sum_, run_id, entry.epoch)).rowcount
+            except self._is_taken:
+                return False
+            if done != 1:  # it is another driver's
+                return False
+            self._told[run_id] = (seq, entry.status, sum_)
+            self._tidy(len(body))
+            return True
+
+        return self._do(write)
 
     def _append_fast(self, written: Sequence[Written], sure: Sequence[Chained]) -> dict[str, int] | None:
         """Write without looking, as far as this process wrote the tick before: that nobody else went on is all that

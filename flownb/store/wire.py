@@ -63,23 +63,21 @@ class TickForm:
         self.kind = kind
         self.name = kind.__name__
         self.wire = _wire_struct(kind, omit=("at",))
-        self._hints = [f.type for f in _fields(kind) if f.name != "at"]
-        self._lowered = _converters(self._hints, {Out: lower}, to_wire=True)
+        self._lowered = _converters(kind, {Out: lower}, to_wire=True, omit=("at",))
         self._lift = lift
 
     # Made on first need: who only writes a journal never reads it.
 
     @cached_property
     def _lifted(self) -> list[tuple[int, Convert]]:
-        return _converters(self._hints, {Out: self._lift}, to_wire=False)
+        return _converters(self.kind, {Out: self._lift}, to_wire=False, omit=("at",))
 
     @cached_property
     def _decoder(self) -> msgspec.json.Decoder[Struct]:
         return msgspec.json.Decoder(self.wire)
 
     def to_wire(self, tick: Tick) -> Struct:
-        values = list(astuple(tick))
-        del values[0]  # `at` has a column of its own
+        _, *values = astuple(tick)  # `at` has a column of its own
         for i, convert in self._lowered:
             if values[i]:  # nothing that is empty holds an `Out`
                 values[i] = convert(values[i])
@@ -102,8 +100,17 @@ class TickForm:
         return msgspec.convert(tree, self.wire)
 
 
-def _converters(hints: Sequence[Any], known: dict[type, Convert], to_wire: bool) -> list[tuple[int, Convert]]:
-    found = [(i, _converter(hint, known, to_wire)) for i, hint in enumerate(hints)]
+@cache
+def _hints_with_outs(kind: type[Struct], omit: tuple[str, ...]) -> list[tuple[int, Any]]:
+    """Place and hint of each field that may hold an `Out`."""
+    hints = [f.type for f in _fields(kind) if f.name not in omit]
+    return [(i, hint) for i, hint in enumerate(hints) if _holds_out(hint)]
+
+
+def _converters(
+    kind: type[Struct], known: dict[type, Convert], to_wire: bool, omit: tuple[str, ...] = ()
+) -> list[tuple[int, Convert]]:
+    found = [(i, _converter(hint, known, to_wire)) for i, hint in _hints_with_outs(kind, omit)]
     return [(i, convert) for i, convert in found if convert is not None]
 
 
@@ -140,7 +147,7 @@ def _union_converter(arguments: Sequence[Any], known: dict[type, Convert], to_wi
 
 
 def _struct_converter(kind: Any, known: dict[type, Convert], to_wire: bool) -> Convert:
-    converters = _converters([f.type for f in _fields(kind)], known, to_wire)
+    converters = _converters(kind, known, to_wire)
     made = _wire_type(kind) if to_wire else kind
 
     def convert_struct(value: Struct) -> Any:
