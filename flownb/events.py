@@ -282,6 +282,10 @@ def _know_said(key: str) -> None:
         importlib.import_module("flownb.said")
 
 
+#: The same of those that were needed so far, for who has one of them.
+needed = _newest.get
+
+
 def newest(key: str) -> type[Event] | None:
     """The class that a key means now: of a cell that was run again, the last one. None for local and unknown ones."""
     found = _newest.get(key)

@@ -60,11 +60,13 @@ def still_runs(runner: Runner, command: c.StartStep) -> c.StartStep | None:
     """The command as the whole turn left it; what the same turn closed is not started (R1.14)."""
     d, steps = command.delivery, runner.state.steps
     found = steps[d.step].active.get(d.id) if d.step < len(steps) else None
+    if found is d:
+        return command
     if found is None:  # its step may stand elsewhere in a definition that the same turn adopted
         found = next((step.active[d.id] for step in steps if d.id in step.active), None)
     if found is None or found.start != d.start:
         return None
-    return command if found is d else c.StartStep(found)
+    return c.StartStep(found)
 
 
 def is_owed(state: RunState, command: c.Command) -> bool:

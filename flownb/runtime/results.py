@@ -16,7 +16,7 @@ from flownb.core.state import RunState
 from flownb.core.values import Failure, Limit, Out
 from flownb.definition import Definition, Step
 from flownb.errors import EventOutdated, JoinIncomplete, WorkflowRuntimeError
-from flownb.events import Event, InputRequiredEvent, deadline_at, key_of, newest
+from flownb.events import Event, InputRequiredEvent, deadline_at, key_of, needed
 from flownb.runtime.copying import copied
 from flownb.store.marks import UnknownEvent
 
@@ -112,7 +112,7 @@ def delivered(out: Out | tuple[Out, ...], definition: Definition, seq: int) -> A
     if isinstance(out, tuple):
         return [delivered(item, definition, seq) for item in out]
     value = out.value
-    return copied(value if type(value) is newest(out.key) else current(out, definition, seq))
+    return copied(value if type(value) is needed(out.key) else current(out, definition, seq))
 
 
 def current(out: Out, definition: Definition, seq: int = 0) -> Any:
