@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import itertools
-import json
 import sys
 from pathlib import Path
 from typing import Any
+
+import msgspec
 
 from bench.adapters.base import Adapter, db_bytes
 
@@ -22,7 +23,7 @@ class Flownb(Adapter):
     notes = {
         "W2": "a step returns list[Work]; the collector takes list[Done]",
         "W4": "await ctx.ask in the step; run.answer from outside",
-        "W5": "M of M+1 branches of a list join are in, the last one asks a person; a load resumes a run of its own",
+        "W5": "M of M+1 branches of a list join are in, the last one asks a person; a load resumes it; JSON by msgspec",
         "W5c": "a journal in SQLite, committed before anything follows from it",
         "W8": "flownb.core.reduce.fold over run.debug.ticks",
     }
@@ -72,11 +73,11 @@ class Flownb(Adapter):
             await asyncio.sleep(0)
         return run
 
-    async def snapshot_dump(self, token: Any) -> str:
-        return json.dumps(token.snapshot())
+    async def snapshot_dump(self, token: Any) -> bytes:
+        return msgspec.json.encode(token.snapshot())
 
     async def snapshot_load(self, data: bytes | str) -> int:
-        run = self.hold_flow.resume(json.loads(data))
+        run = self.hold_flow.resume(msgspec.json.decode(data))
         while not run.requests:
             await asyncio.sleep(0)
         return _collected(run)
