@@ -56,6 +56,8 @@ class Host:
         self._ident = thread.ident if thread is not None else threading.get_ident()
         self._ready: list[Turned] = []
         self._is_turning = False
+        #: When this turn first set a time, on the loop's clock; 0 for not yet.
+        self._turn_at = 0.0
         self._clean = contextvars.Context()
         #: Live runs. Held here, so that a run whose handle was dropped goes on (R5.4).
         self.runners: set[Turned] = set()
@@ -100,6 +102,11 @@ class Host:
         """Call after so many seconds. On the loop's thread only."""
         return self.loop.call_later(delay_s, fn, *args, context=self._clean.copy())
 
+    def later_together(self, delay_s: float, fn: Callable[..., object], *args: Any) -> None:
+        """As `later`, but what is set in one turn comes in one turn again. In a turn only."""
+        self._turn_at = self._turn_at or self.loop.time()
+        self.loop.call_at(self._turn_at + delay_s, fn, *args, context=self._clean.copy())
+
     def lend(self, values: Mapping[contextvars.ContextVar[Any], Any]) -> None:
         """From now on what is called later has these values in its context."""
         clean = self._clean.copy()
@@ -132,6 +139,7 @@ class Host:
         """Each part is guarded on its own: a bug that one run meets must not keep the others from acting on what
         the journal holds of them already."""
         ready, self._ready = self._ready, []
+        self._turn_at = 0.0
         stores: dict[Any, list[Turned]] = {}
         for runner in ready:
             try:

@@ -635,7 +635,7 @@ class Runner:
         delay = BACKOFF_S[min(self._failures, len(BACKOFF_S) - 1)]
         self._failures += 1
         self._queued = True
-        self.host.later(delay, self._again)
+        self.host.later_together(delay, self._again)
         self.tell()
 
     def _again(self) -> None:
