@@ -35,6 +35,8 @@ FORM_S: Final = 0.1
 SOON_S: Final = 0.25
 #: A page that is looked at says so more often than this; after it nobody looks.
 UNSEEN_S: Final = 25.0
+#: So many forms that were left are kept, with what was typed into them.
+KEPT: Final = 3
 #: Seconds between two messages while many questions are answered.
 _BETWEEN_S: Final = 0.1
 
@@ -78,6 +80,8 @@ class ReviewBox(ipywidgets.VBox):  # type: ignore[misc]
         self._request: Request[Any] | None = None
         self._editing: dict[str, Any] = {}
         self._forms = 0
+        #: Forms that were left, by the id of their question, the latest last.
+        self._left: dict[str, tuple[AnswerForm, Request[Any]]] = {}
         self.closed = False
         self.view.on_msg(self._on_message)
 
@@ -106,6 +110,10 @@ class ReviewBox(ipywidgets.VBox):  # type: ignore[misc]
         """Look into the store, and send what is new."""
         self._due = time.monotonic() + LOOK_S
         self.listing.look()
+        for name in list(self._left):
+            row = self.listing.get(name)
+            if row is None or not row.is_open:
+                self._left.pop(name)[0].close()
         self.publish()
 
     # -- up
@@ -184,18 +192,36 @@ class ReviewBox(ipywidgets.VBox):  # type: ignore[misc]
         row = self.listing.get(name)
         if row is None or not row.is_open or self._editing.get("id") == name:
             return
+        found = self._left.pop(name, None)
         try:
-            request = row.request.opened()
-            form = form_for(request, "", on_later=lambda: self.post(self.shut))
+            found = found or self._made(row)
         except WorkflowError as error:
             self.refuse(name, str(error))
             return
-        self.shut()
+        form, request = found
+        self.leave()
         self._forms += 1
         form.box.add_class(f"fl-form-{self._forms}")
         self._form, self._request = form, request
         self._editing = {"id": name, "n": self._forms}
         self._place(self.view, form.box)
+        self.publish()
+
+    def _made(self, row: Row) -> tuple[AnswerForm, Request[Any]]:
+        request = row.request.opened()
+        return form_for(request, "", on_later=lambda: self.post(self.leave)), request
+
+    def leave(self) -> None:
+        """Take the form that is open away; what was typed is there when it is opened again."""
+        form, request, name = self._form, self._request, str(self._editing.get("id"))
+        self._form = self._request = None
+        self._editing = {}
+        if form is None or request is None:
+            return
+        self._left[name] = form, request
+        while len(self._left) > KEPT:
+            self._left.pop(next(iter(self._left)))[0].close()
+        self._place(self.view)
         self.publish()
 
     def _place(self, *children: ipywidgets.Widget) -> None:
@@ -206,7 +232,7 @@ class ReviewBox(ipywidgets.VBox):  # type: ignore[misc]
         self.view.send({"kind": "error", "id": name, "text": text})
 
     def shut(self) -> None:
-        """Close the form that is open."""
+        """Close the form that is open, for good."""
         form, self._form, self._request, self._editing = self._form, None, None, {}
         if form is not None:
             self._place(self.view)
@@ -232,8 +258,8 @@ class ReviewBox(ipywidgets.VBox):  # type: ignore[misc]
                 return
             self.closed = True
         self.view.on_msg(self._on_message, remove=True)
-        if self._form is not None:
-            self._form.close()
+        for form in (*(form for form, _ in self._left.values()), *([self._form] if self._form else [])):
+            form.close()
         super().close()
         for widget in (self.view.layout, self.view, self.layout):
             widget.close()
@@ -251,7 +277,7 @@ _HANDLERS: dict[str, Callable[[ReviewBox, dict[str, Any]], None]] = {
     "reject": lambda box, message: box.answer(_names(message), approves=False),
     "look": lambda box, message: box.tell(str(message.get("id"))),
     "edit": lambda box, message: box.edit(str(message.get("id"))),
-    "shut": lambda box, message: box.shut(),
+    "shut": lambda box, message: box.leave(),
 }
 
 

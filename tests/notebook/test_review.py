@@ -12,7 +12,7 @@ from flownb import Context, HumanResponseEvent, InputRequiredEvent, StartEvent, 
 from flownb.forms.approving import shortcuts
 from flownb.notebook import review
 from flownb.notebook.listing import STAYS_S, Listing, _in_a_word
-from flownb.notebook.review import ReviewBox
+from flownb.notebook.review import KEPT, ReviewBox
 from flownb.schemas import schema_of
 from tests.polling import wait_until
 
@@ -285,7 +285,7 @@ def test_its_thread_ends_when_nobody_looks(store: Store, box: ReviewBox, monkeyp
 
 
 def test_the_form_of_one_question_stands_below_the_table(store: Store, box: ReviewBox):
-    """One at a time; its answer closes it and counts; a draft that is left is gone."""
+    """One at a time; its answer closes it and counts; one that is left keeps what was typed."""
     runs = begin(store, "check", "words")
     box.look()
     box.tell("r1:1")
@@ -298,9 +298,11 @@ def test_the_form_of_one_question_stands_below_the_table(store: Store, box: Revi
     box.tell("r2:1")  # no key answers it
     assert box.view.table["editing"] == {"id": "r2:1", "n": 2}
     assert box._form is not form
-    box.shut()
+    box.leave()
     assert (box.view.table["editing"], box.children) == ({}, (box.view,))
     box.edit("r1:1")
+    assert box._form is form  # with what was typed
+    assert box.view.table["editing"] == {"id": "r1:1", "n": 3}
     runs[0].answer(None, decision="reject", by="bob")
     box._tend()
     assert box._form is None
@@ -309,6 +311,22 @@ def test_the_form_of_one_question_stands_below_the_table(store: Store, box: Revi
     box.edit("r1:1")
     box.edit("nobody:1")
     assert box._form is None
+
+
+def test_only_some_forms_that_were_left_are_kept(store: Store, box: ReviewBox):
+    """A form is dozens of widgets."""
+    begin(store, *["check"] * (KEPT + 2))
+    box.look()
+    forms = []
+    for n in range(1, KEPT + 3):
+        box.edit(f"r{n}:1")
+        forms.append(box._form)
+    assert list(box._left) == [f"r{n}:1" for n in range(2, KEPT + 2)]
+    box.edit("r1:1")
+    assert box._form is not forms[0]
+    box.answer(["r5:1"], approves=True)
+    box.look()
+    assert "r5:1" not in box._left
 
 
 def test_what_a_question_shows_is_sent_when_it_is_looked_at(store: Store, box: ReviewBox):
