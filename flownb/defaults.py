@@ -16,13 +16,16 @@ class Options:
     """Defaults of this process. `with_options(...)` and `Workflow(...)` win over them, they over the environment
     (`FLOWNB_STORE`, `FLOWNB_PANEL`, ...)."""
 
-    __slots__ = ("host", "on_interrupt", "panel", "store", "user")
+    __slots__ = ("host", "notify", "on_interrupt", "panel", "store", "user")
 
     #: Where runs are kept: a path, ":memory:", or None for the default of the place (kernel or script).
     store: Any
     host: Host
     on_interrupt: OnInterrupt
     panel: Panel
+    #: Whether panels let the browser tell of questions while nobody looks at the page; the person allows it there, with
+    #: the bell of the panel.
+    notify: bool
     #: Recorded with each answer.
     user: str
 
@@ -31,6 +34,7 @@ class Options:
         self.host = _from("host", "auto")
         self.on_interrupt = _from("on_interrupt", "cancel")
         self.panel = _from("panel", "auto")
+        self.notify = os.environ.get("FLOWNB_NOTIFY", "").lower() in ("1", "true", "yes", "on")
         self.user = os.environ.get("FLOWNB_USER") or os.environ.get("JUPYTERHUB_USER") or os.environ.get("USER") or ""
 
     def __setattr__(self, name: str, value: Any) -> None:

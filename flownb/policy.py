@@ -17,7 +17,8 @@ from flownb.runtime.runner import Runner
 from flownb.runtime.threads import pool
 
 NONE: Any = object()
-#: Who an answer of an `input_handler=` is from; the others were given ahead.
+#: By whom answers of an `answers=` and of an `input_handler=` are, in the record; both have `how` "policy".
+GIVEN_AHEAD = "given ahead"
 HANDLER = "input_handler"
 
 
@@ -41,7 +42,7 @@ class AnswerPolicy:
         try:
             answer = self._prepared(runner, opened)
             if answer is not NONE:
-                self._give(runner, opened, answer)  # at once: the run is not quiet in between
+                self._give(runner, opened, answer, GIVEN_AHEAD)  # at once: the run is not quiet in between
             elif self._handler is not None:
                 self._ask(runner, opened, self._handler)
             else:
@@ -65,7 +66,7 @@ class AnswerPolicy:
                 return answer(question) if callable(answer) and not isinstance(answer, type) else answer
         return NONE
 
-    def _give(self, runner: Runner, opened: OpenRequest, answer: Any, by: str = "given ahead") -> None:
+    def _give(self, runner: Runner, opened: OpenRequest, answer: Any, by: str) -> None:
         try:
             answer_request(runner, opened, answer, by, {}, "policy")
         except (RequestClosed, AlreadyAnswered):  # somebody was faster, or the run is over
@@ -74,31 +75,10 @@ class AnswerPolicy:
             _note(runner, opened, error)
 
     def _ask(self, runner: Runner, opened: OpenRequest, handler: Callable[[Request[Any]], Any]) -> None:
-        request: Request[Any] = Request(runner, opened)
+        def give(answer: Any) -> None:
+            self._give(runner, opened, answer, HANDLER)
 
-        async def later() -> None:
-            try:
-                self._give(runner, opened, await handler(request), HANDLER)
-            except BaseException as error:  # as above; SystemExit would end the loop
-                if isinstance(error, asyncio.CancelledError) and task.cancelling():  # the run is over, or the loop
-                    raise
-                _note(runner, opened, error)
-
-        def on_thread() -> None:
-            try:
-                answer = handler(request)
-            except BaseException as error:  # as above
-                _note(runner, opened, error)
-                return
-            with suppress(EngineLost):  # nobody drives the run any more
-                runner.host.call(self._give, runner, opened, answer, HANDLER)
-
-        if inspect.iscoroutinefunction(handler):
-            task: asyncio.Task[None] = runner.host.loop.create_task(later(), context=runner.new_context())
-            runner.questions.tasks.add(task)
-            task.add_done_callback(runner.questions.tasks.discard)
-        else:
-            pool.submit(on_thread)
+        _call(runner, handler, Request(runner, opened), give, lambda error: _note(runner, opened, error))
 
 
 class Notice:
@@ -112,40 +92,81 @@ class Notice:
 
     def __call__(self, runner: Runner, opened: OpenRequest) -> None:
         """A question was opened."""
-        call, request = self._call, Request[Any](runner, opened)
 
         def failed(error: BaseException) -> None:
-            runner.questions.errors[opened.id] = f"on_request: {type(error).__name__}: {error}"
-            with suppress(EngineLost):  # nobody drives the run any more
-                runner.host.call(runner.host.soon, runner.tell)
+            _remember(runner, opened, f"on_request: {type(error).__name__}: {error}")
+            _tell(runner)
 
-        async def later() -> None:
-            try:
-                await call(request)
-            except BaseException as error:  # a user's function may raise anything; SystemExit would end the loop
-                if isinstance(error, asyncio.CancelledError) and task.cancelling():
-                    raise
-                failed(error)
+        _call(runner, self._call, Request(runner, opened), lambda _: None, failed)
 
-        def on_thread() -> None:
-            try:
-                call(request)
-            except BaseException as error:  # as above
-                failed(error)
 
-        if inspect.iscoroutinefunction(call):
-            task: asyncio.Task[None] = runner.host.loop.create_task(later(), context=runner.new_context())
-            runner.questions.tasks.add(task)
-            task.add_done_callback(runner.questions.tasks.discard)
-        else:
-            context = runner.new_context()
-            pool.submit(lambda: context.run(on_thread))
+def _call(
+    runner: Runner,
+    call: Callable[[Request[Any]], Any],
+    request: Request[Any],
+    take: Callable[[Any], None],
+    failed: Callable[[BaseException], None],
+) -> None:
+    """Call a user's function off the loop: a plain one on a thread, an async one as a task of the run's loop. The run
+    waits for neither.
+
+    Args:
+        runner: Whose question it is.
+        call: The function. A plain one that gives an awaitable (an object whose call is async, say) is awaited too.
+        request: What it gets.
+        take: Gets what it gave, on the loop.
+        failed: Gets what it raised, whatever that is (`SystemExit` would end the loop), on whatever thread.
+    """
+
+    async def later(begun: Any) -> None:
+        try:
+            take(await begun)
+        except BaseException as error:
+            if isinstance(error, asyncio.CancelledError) and task.cancelling():  # the run is over, or the loop
+                raise
+            failed(error)
+
+    task: asyncio.Task[None]
+
+    def begin(begun: Any) -> None:
+        nonlocal task
+        # A context of its own: the thread that called may not have left its yet.
+        task = runner.host.loop.create_task(later(begun), context=runner.new_context())
+        runner.questions.tasks.add(task)
+        task.add_done_callback(runner.questions.tasks.discard)
+
+    def on_thread() -> None:
+        try:
+            answer = call(request)
+        except BaseException as error:
+            failed(error)
+            return
+        with suppress(EngineLost):  # nobody drives the run any more
+            runner.host.call(begin if inspect.isawaitable(answer) else take, answer)
+
+    if inspect.iscoroutinefunction(call):
+        begin(call(request))
+    else:
+        context = runner.new_context()
+        pool.submit(lambda: context.run(on_thread))
 
 
 def _note(runner: Runner, opened: OpenRequest, error: BaseException) -> None:
     """The question stays open and shows why its answer did not come (R4.64); on whatever thread."""
-    runner.questions.errors[opened.id] = f"{type(error).__name__}: {error}"
-    runner.questions.underway.discard(opened.id)
+    _remember(runner, opened, f"{type(error).__name__}: {error}")
+    runner.questions.underway.discard(opened.id)  # after the reason is there
+    _tell(runner)
+
+
+def _remember(runner: Runner, opened: OpenRequest, said: str) -> None:
+    """What went wrong with a question, beside what did before."""
+    errors = runner.questions.errors
+    before = errors.get(opened.id, "")
+    errors[opened.id] = f"{before}; {said}" if before and said not in before else said
+
+
+def _tell(runner: Runner) -> None:
+    """Whoever shows the question looks again."""
     with suppress(EngineLost):  # nobody drives the run any more
         runner.host.call(runner.host.soon, runner.tell)
 

@@ -119,6 +119,20 @@ class Request(Generic[Q]):
 
         return review_of(self)
 
+    @property
+    def how(self) -> Literal["", "person", "default", "policy", "event"]:
+        """Where its answer came from: a person, its default, `answers=` or `input_handler=` (policy), or an event of
+        the answer's type; "" while there is none."""
+        accepted = self._runner.questions.accepted.get(self._opened.id)
+        return accepted.how if accepted is not None else ""
+
+    @property
+    def ended_at(self) -> float | None:
+        """Unix seconds at which it was answered or closed; None while it is open."""
+        questions, n = self._runner.questions, self._opened.id
+        ended = questions.accepted.get(n) or questions.ends.get(n)
+        return ended.at if ended is not None else None
+
     def answer(self, answer: Any = None, /, *, by: str | None = None, **fields: Any) -> None:
         """Answer it; see `Run.answer`."""
         answer_request(self._runner, self._now, answer, by, fields)

@@ -249,3 +249,78 @@ def test_a_handler_sees_the_context_of_who_started_the_run():
     run = asks().with_options(input_handler=handler).run(n=1)
     assert run.result(20) == [True]
     assert seen == [("me", None)]
+
+
+class Bot:
+    """An object that is called as a coroutine."""
+
+    async def __call__(self, request: Any) -> Verdict:
+        await asyncio.sleep(0)
+        return Verdict(ok=True)
+
+
+def test_an_object_whose_call_is_async_is_awaited_too():
+    """R4.63: its answer is taken, and no coroutine is left behind."""
+    run = asks().with_options(input_handler=Bot()).run()
+    assert run.result(20) == [True, True]
+    assert [(r.how, r.by) for r in run.requests.all()] == [("policy", "input_handler")] * 2
+    told: list[str] = []
+
+    class Mail:
+        async def __call__(self, request: Any) -> None:
+            told.append(request.id)
+            raise OSError("mail is down")
+
+    run = asks().with_options(on_request=Mail()).run(n=1)
+    wait_until(lambda: run._runner.questions.errors)
+    assert run._runner.questions.errors == {1: "on_request: OSError: mail is down"}
+    assert told == [run.requests[0].id]
+    run.answer(ok=True)
+    assert run.result(20) == [True]
+
+
+def test_who_is_told_may_block_for_long_also_of_a_question_of_a_child():
+    """R4.63: it runs off the loop; what it raises later is shown with the question and loses nothing."""
+    go, told = threading.Event(), threading.Event()
+
+    def mail(request: Any) -> None:
+        told.set()
+        go.wait(20)
+        raise OSError("mail is down")
+
+    inner = asks()
+    flow = Workflow[Any]("outer")
+
+    @flow.step
+    async def work(ev: Begin, ctx: Context) -> StopEvent:
+        return StopEvent(result=await ctx.run(inner, n=ev.n))
+
+    run = flow.with_options(on_request=mail).run(n=2)
+    assert told.wait(20)
+    wait_until(lambda: len(run.requests) == 1)
+    run.answer(ok=True)  # the loop is live
+    wait_until(lambda: [r.question.no for r in run.requests] == [1])
+    go.set()
+    child = next(iter(run._runner.children.values()))
+    wait_until(lambda: sorted(child.questions.errors) == [1, 2])
+    assert child.questions.errors[2] == "on_request: OSError: mail is down"
+    assert "on_request: OSError: mail is down" in run.children[child.run_id].why()
+    run.answer(ok=False)
+    assert run.result(20) == [True, False]
+
+
+def test_what_went_wrong_for_two_reasons_is_shown_as_both():
+    """R4.64."""
+
+    def mail(request: Any) -> None:
+        raise OSError("mail is down")
+
+    def handler(request: Any) -> Verdict:
+        wait_until(lambda: request._runner.questions.errors)
+        raise ValueError("no model")
+
+    run = asks().with_options(on_request=mail, input_handler=handler).run(n=1)
+    wait_until(lambda: "no model" in run._runner.questions.errors.get(1, ""))
+    assert run._runner.questions.errors[1] == "on_request: OSError: mail is down; ValueError: no model"
+    run.answer(ok=True)
+    assert run.result(20) == [True]

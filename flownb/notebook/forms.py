@@ -15,6 +15,7 @@ from typing import Any, Literal
 import ipywidgets
 from pydantic import BaseModel
 
+from flownb.errors import WorkflowError
 from flownb.forms.fields import MISSING, SOLE
 from flownb.forms.payload import Shown
 from flownb.forms.typed import draft_of
@@ -42,6 +43,8 @@ class AnswerForm:
         on_send: Called with the validated answer, once until `show_error`. If it raises, the form shows that and stays
             usable.
         on_later: Called when the person puts the question off. None: there is no such button.
+        on_hold: Called when the person stops the countdown. None: there is no such button.
+        request: Id of the question, by which the page finds where its countdown stands.
 
     Raises:
         pydantic.PydanticUserError: pydantic cannot validate this type.
@@ -61,8 +64,11 @@ class AnswerForm:
         draft: Mapping[str, Any] | BaseModel | None = None,
         on_send: Callable[[Any], None],
         on_later: Callable[[], None] | None = None,
+        on_hold: Callable[[], None] | None = None,
+        request: str = "",
     ) -> None:
-        self._on_send, self._on_later = on_send, on_later
+        self._on_send, self._on_later, self._on_hold = on_send, on_later, on_hold
+        self._request, self._when = request, note
         self._state: Literal["open", "sending", "answered", "closed"] = "open"
         self._lock = threading.RLock()
         self._type, help_below = fitting(answer, prompt, draft)
@@ -89,6 +95,17 @@ class AnswerForm:
         )
         self._send.on_click(lambda _: self.submit())
         self._buttons = [self._send]
+        self._hold: ipywidgets.Button | None = None
+        if on_hold is not None:
+            self._hold = kit.make(
+                ipywidgets.Button,
+                description="Hold",
+                icon="pause",
+                tooltip="stop the countdown: nothing is taken while you look",
+                css=["flownb-hold"],
+            )
+            self._hold.on_click(lambda _: self._stop_countdown())
+            self._buttons.append(self._hold)
         if on_later is not None:
             later = kit.make(ipywidgets.Button, description="Later", icon="clock", css=["flownb-later"])
             later.on_click(lambda _: self._put_off())
@@ -122,6 +139,8 @@ class AnswerForm:
             self._note.value = words.said("", "Sending …")
         try:
             self._on_send(answer)
+        except WorkflowError as error:  # refused, in words
+            self.show_error(str(error))
         except Exception as error:
             self.show_error(f"Not sent. {type(error).__name__}: {error}")
             raise
@@ -135,24 +154,46 @@ class AnswerForm:
             self._enable(True)
             self._note.value = words.error_text(text)
 
-    def answered(self, text: str) -> None:
-        """Shows who answered and when, and takes no more input."""
+    def answered(self, text: str, *, title: str = "", is_answer: bool = True) -> None:
+        """Shows how the question ended in one line and closes the controls.
+
+        The box stays where it is, so that no other form loses the focus.
+
+        Args:
+            text: Who, when, what.
+            title: Who asked; "" for the title that it has.
+            is_answer: False: it ended without one.
+        """
         with self._lock:
-            if self._state == "closed":
+            if self._state in ("answered", "closed"):
                 return
             self._state = "answered"
-            self._enable(False)
-            self.set_note("")  # nobody is needed any more, and no countdown runs
-            self.box.add_class("fl-answered")
-            self._fields.show({}, "")
-            self._fields.disable()
-            self._top.value = ""
-            self._note.value = words.said(words.glyph(words.DONE), text)
+            self._fields.disable()  # and secrets leave them
+            self.box.add_class("fl-answered" if is_answer else "fl-unanswered")
+            self._head.value = words.line(title or self._title, text, words.DONE if is_answer else words.OVER)
+            self.box.children = (self._head, self._guide)
+            self._kit.close_but(self.box, self._head, self._guide)
 
     def set_note(self, note: str) -> None:
         """Changes the words at the upper right, such as a countdown."""
+        self._when = note
+        self._draw_head()
+
+    def set_title(self, title: str) -> None:
+        """Changes who asks, for instance when another question was answered."""
+        self._title = title
+        self._draw_head()
+
+    def held(self) -> None:
+        """The countdown was stopped: nobody has to."""
+        with self._lock:
+            if self._hold is not None and self._state in ("open", "sending"):
+                self._hold.disabled = True
+                self._hold.description = "Held"
+
+    def _draw_head(self) -> None:
         asks = self._state in ("open", "sending")
-        self._head.value = words.headline(self._title, note, asks=asks)
+        self._head.value = words.headline(self._title, self._when, asks=asks, request=self._request)
 
     def close(self) -> None:
         """Closes every widget, Layout and Style of the form."""
@@ -182,6 +223,16 @@ class AnswerForm:
         if self._on_later is not None:
             self._on_later()
 
+    def _stop_countdown(self) -> None:
+        with self._lock:
+            if self._state != "open":
+                return
+        try:
+            if self._on_hold is not None:
+                self._on_hold()
+        except WorkflowError as error:
+            self.show_error(str(error))
+
     def _enable(self, on: bool) -> None:
         for button in self._buttons:
-            button.disabled = not on
+            button.disabled = not on or button.description == "Held"

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 from flownb.answering import find
 from flownb.debug.conditions import in_names_of
-from flownb.errors import WorkflowError
+from flownb.errors import RequestClosed, WorkflowError
+from flownb.forms.endings import give, hold, too_late
 from flownb.notebook import kernel, stops
 from flownb.notebook.detail import detail
 from flownb.notebook.drafts import Draft, draft_of, draft_of_work
@@ -303,12 +304,37 @@ def _breakpoint(panel: RunPanel, message: Message) -> bool:
 
 
 def _form(panel: RunPanel, message: Message) -> bool:
-    panel.want_form(int(message["request"]))
+    request = _asked(panel, message)
+    if late := too_late(request):
+        raise RequestClosed(late)
+    panel.desk.want(request.id)
+    return True
+
+
+def _later(panel: RunPanel, message: Message) -> bool:
+    """Put a question off; one that is over is none any more."""
+    panel.desk.put_off(_asked(panel, message).id)
     return True
 
 
 def _answer(panel: RunPanel, message: Message) -> bool:
-    Request(*find(panel.screen.runner, message["request"])).answer(message["value"])
+    give(_asked(panel, message), message["value"])
+    return True
+
+
+def _hold(panel: RunPanel, message: Message) -> bool:
+    hold(_asked(panel, message))
+    return True
+
+
+def _asked(panel: RunPanel, message: Message) -> Request[Any]:
+    return Request(*find(panel.screen.runner, message["request"]))
+
+
+def _notify(panel: RunPanel, message: Message) -> bool:
+    """The bell: the browser tells of questions, or no longer."""
+    panel.notify = bool(message.get("on"))
+    panel.send_live_again()
     return True
 
 
@@ -339,7 +365,10 @@ INTENTS: dict[str, Handler] = {
     "break_at": _break_at,
     "breakpoint": _breakpoint,
     "form": _form,
+    "later": _later,
     "answer": _answer,
+    "hold": _hold,
+    "notify": _notify,
 }
 
 __all__ = ["INTENTS"]

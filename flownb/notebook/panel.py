@@ -2,25 +2,23 @@
 
 from __future__ import annotations
 
-import asyncio
+from collections.abc import Sequence
 from typing import Any
 
 import ipywidgets
 
+from flownb.defaults import options
 from flownb.errors import EngineLost, WorkflowError
-from flownb.notebook.forms import AnswerForm
+from flownb.notebook.desk import Desk
 from flownb.notebook.intents import INTENTS
 from flownb.notebook.kernel import heard, said_hello
-from flownb.notebook.questions import OPEN_FORMS, deadline_note, ending_note, form_for
-from flownb.notebook.screen import Screen
+from flownb.notebook.screen import Asked, Screen
 from flownb.notebook.widget import RunView
-from flownb.requests import Request
 from flownb.run import Run
 
 #: Rows of one `ticks` message.
 CHUNK = 2_500
 _SECONDS_BETWEEN_CHUNKS = 0.03
-_SECONDS_BETWEEN_NOTES = 1.0
 #: Of the live state: what changes without news. The page lets the clock run on by itself.
 _MOVING = frozenset(("at", "elapsed", "now"))
 #: Panels of forks, replays and children that stand below one panel.
@@ -37,9 +35,12 @@ class RunPanel(ipywidgets.VBox):  # type: ignore[misc]
         screen: What all panels of the run share.
         compact: Only the line of 38 px.
         above: The panel below which this one stands, of a run that was made or opened there.
+        notify: Whether the browser tells of questions; None: as `flownb.options.notify` says.
     """
 
-    def __init__(self, screen: Screen, *, compact: bool, above: RunPanel | None = None) -> None:
+    def __init__(
+        self, screen: Screen, *, compact: bool, above: RunPanel | None = None, notify: bool | None = None
+    ) -> None:
         self._above = above
         self.view = RunView(graph=self._graph(screen), live={}, compact=compact)
         super().__init__([self.view], layout=ipywidgets.Layout(width="auto", overflow="visible"))
@@ -49,19 +50,17 @@ class RunPanel(ipywidgets.VBox):  # type: ignore[misc]
         self._sent = 0
         #: Where the next chunk begins, while chunks are on their way one after the other.
         self._next: int | None = None
-        self._forms: dict[int, AnswerForm] = {}
-        self._later: set[int] = set()
-        self._wanted: set[int] = set()
-        self._ended_form: AnswerForm | None = None
+        self.desk = Desk(self._show_forms, self._mark)
+        self._boxes: tuple[Any, ...] = ()
+        #: Whether the browser is to tell of questions; the person has to allow it there.
+        self.notify: bool = options.notify if notify is None else notify
         self._below: list[RunPanel] = []
         #: The last message of each view, whose ids count up.
         self._last_id: dict[str, int] = {}
-        #: What was sent last: the live state without what changes by itself, the notes of the forms, the twin's facts.
+        #: What was sent last: the live state without what changes by itself, the twin's facts.
         self._shown: dict[str, Any] = {}
-        self._notes: dict[int, str] = {}
         self._shown_twin: tuple[Any, ...] = ()
         self._seq = 0
-        self._countdown: asyncio.TimerHandle | None = None
         self._twin: Any = None
         self.closed = False
         self.view.on_msg(self._on_message)
@@ -88,7 +87,8 @@ class RunPanel(ipywidgets.VBox):  # type: ignore[misc]
         """Send what is new; how many messages that took (a form that opens counts as one)."""
         if self.closed:
             return 0
-        sent = self._tend_forms() + self._send_live()
+        asked = self.screen.asked()
+        sent = self.desk.tend(asked.cards, asked.needs, [end.id for end in asked.ends]) + self._send_live(asked)
         total = len(self.screen.projection.rows)
         if self._sent < total and self._next is None:
             self._send_ticks(self._sent)
@@ -97,8 +97,8 @@ class RunPanel(ipywidgets.VBox):  # type: ignore[misc]
             self.screen.publisher.mark(self)
         return sent
 
-    def _send_live(self) -> int:
-        live = self.screen.live(set(self._forms))
+    def _send_live(self, asked: Asked) -> int:
+        live = {**self.screen.live(asked, self.desk.opened, self.desk.lines()), "notify": self.notify}
         shown = {name: value for name, value in live.items() if name not in _MOVING}
         if shown == self._shown:
             return 0
@@ -106,12 +106,6 @@ class RunPanel(ipywidgets.VBox):  # type: ignore[misc]
         self._seq += 1
         self.view.live = {"seq": self._seq, **live}
         return 1
-
-    def _count_down(self) -> None:
-        """A second passed while a question with a deadline is open."""
-        self._countdown = None
-        if not self.closed:
-            self.screen.publisher.mark(self)
 
     def redraw(self) -> None:
         """The graph was laid out."""
@@ -158,77 +152,13 @@ class RunPanel(ipywidgets.VBox):  # type: ignore[misc]
                 self._shown_twin = facts
                 self._twin.update(self.screen.twin())
 
-    # -- forms
+    def _show_forms(self, boxes: Sequence[Any]) -> None:
+        self._boxes = tuple(boxes)
+        self.children = (self.view, *self._boxes, *self._below)
 
-    def _open_requests(self) -> list[Request[Any]]:
-        return [request for request in self.screen.run.requests if request.answer_type is not bool]
-
-    def _tend_forms(self) -> int:
-        """Open the forms of the oldest questions, close those of answered ones; how many changed."""
-        asked = {request.number: request for request in self._open_requests()}
-        changed = 0
-        for number in [n for n in self._forms if n not in asked]:
-            self._put_away(
-                self._forms.pop(number), Request(self.screen.runner, self.screen.runner.questions.all[number])
-            )
-            del self._notes[number]
-            changed += 1
-        for number, request in asked.items():
-            if number not in self._forms and self._wants(number):
-                place = f"1 of {len(asked)}" if len(asked) > 1 else ""
-                self._forms[number] = form_for(request, place, on_later=lambda n=number: self._put_off(n))
-                self._notes[number] = deadline_note(request)
-                changed += 1
-        if changed:
-            self._show_forms()
-        return changed + self._renew_notes(asked)
-
-    def _renew_notes(self, asked: dict[int, Request[Any]]) -> int:
-        """The countdowns of open forms, once a second; how many changed."""
-        changed = 0
-        for number, form in self._forms.items():
-            note = deadline_note(asked[number])
-            if note != self._notes[number]:
-                self._notes[number] = note
-                form.set_note(note)
-                changed += 1
-        if self._countdown is None and any(asked[number].deadline is not None for number in self._forms):
-            self._countdown = self.screen.runner.host.later(_SECONDS_BETWEEN_NOTES, self._count_down)
-        return changed
-
-    def _wants(self, number: int) -> bool:
-        if number in self._wanted:
-            return True
-        return number not in self._later and len(self._forms) < OPEN_FORMS
-
-    def _put_away(self, form: AnswerForm, request: Request[Any]) -> None:
-        """An ended form stays, with who and when, until the next one ends."""
-        form.answered(ending_note(request))
-        if self._ended_form is not None:
-            self._ended_form.close()
-        self._ended_form = form
-
-    def _put_off(self, number: int) -> None:
-        self.screen.runner.host.call(self._close_form, number)
-
-    def _close_form(self, number: int) -> None:
-        self._later.add(number)
-        self._wanted.discard(number)
-        form = self._forms.pop(number, None)
-        if form is not None and not self.closed:
-            del self._notes[number]
-            self._show_forms()
-            form.close()
+    def _mark(self) -> None:
+        if not self.closed:
             self.screen.publisher.mark(self)
-
-    def want_form(self, number: int) -> None:
-        """Open the form of a question, however many are open."""
-        self._wanted.add(number)
-        self.screen.publisher.mark(self)
-
-    def _show_forms(self) -> None:
-        ended = [self._ended_form.box] if self._ended_form is not None else []
-        self.children = (self.view, *ended, *(form.box for form in self._forms.values()), *self._below)
 
     # -- other runs, below this one
 
@@ -238,8 +168,8 @@ class RunPanel(ipywidgets.VBox):  # type: ignore[misc]
             return
         for oldest in self._below[: max(0, len(self._below) + 1 - MOST_BELOW)]:
             oldest.put_away()
-        self._below.append(RunPanel(run.view.screen, compact=False, above=self))
-        self._show_forms()
+        self._below.append(RunPanel(run.view.screen, compact=False, above=self, notify=self.notify))
+        self._show_forms(self._boxes)
 
     def put_away(self) -> None:
         """Close a panel that stands below another one.
@@ -250,7 +180,7 @@ class RunPanel(ipywidgets.VBox):  # type: ignore[misc]
         if self._above is None:
             raise WorkflowError("This panel belongs to its cell: clear the cell's output to close it.")
         self._above._below.remove(self)
-        self._above._show_forms()
+        self._above._show_forms(self._above._boxes)
         self.close()
 
     # -- up
@@ -312,18 +242,13 @@ class RunPanel(ipywidgets.VBox):  # type: ignore[misc]
 
     def _leave(self) -> None:
         """On the host, where forms are made: none can come into being meanwhile."""
-        if self._countdown is not None:
-            self._countdown.cancel()
-            self._countdown = None
         for panel in self._below:
             panel.close()
         self.view.on_msg(self._on_message, remove=True)
         super().close()
         self.view.layout.close()
         self.view.close()
-        for form in (*self._forms.values(), *([self._ended_form] if self._ended_form else [])):
-            form.close()
-        self._forms.clear()
+        self.desk.close()
         self.layout.close()
         if self in self.screen.panels:
             self.screen.panels.remove(self)

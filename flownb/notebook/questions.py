@@ -1,90 +1,153 @@
-"""Open questions as forms below the panel."""
+"""Open questions as forms: one of its own, and those of a run as a cell's output."""
 
 from __future__ import annotations
 
 import asyncio
-import time
+from collections.abc import Callable
 from typing import Any
 
 from IPython import display as ipython
+from msgspec import Struct
+from pydantic import BaseModel
 
-from flownb.answering import answer_request
-from flownb.defaults import options
-from flownb.events import Question, fields_of
-from flownb.forms.payload import preview, shown
+from flownb.events import Question
+from flownb.forms.endings import (
+    about,
+    asks,
+    default_in_words,
+    due_in_words,
+    ending,
+    give,
+    had_deadline,
+    hold,
+    subject,
+    time_left,
+    title_of,
+)
+from flownb.forms.fields import SOLE
+from flownb.forms.payload import shown
 from flownb.notebook import kernel
 from flownb.notebook.forms import AnswerForm
 from flownb.requests import Request, Requests
 
 _display: Any = ipython.display
 
-#: At most so many forms are open at once; the others are lines with a button.
+#: At most so many questions are open at once; the others are lines with a button.
 OPEN_FORMS = 3
 
 
-def title_of(request: Request[Any]) -> str:
-    """The question in words: its `prefix`, else its class and fields."""
-    question = request.question
-    prefix = getattr(question, "prefix", None)
-    if isinstance(prefix, str) and prefix:
-        return prefix
-    shown = ", ".join(f"{name} {preview(value, 40)}" for name, value in list(fields_of(question))[:4])
-    return f"{type(question).__name__}: {shown}" if shown else type(question).__name__
+class Card(Struct, frozen=True):
+    """An open question as a panel lists it: what does not change while it is open."""
+
+    request: Request[Any]
+    id: str
+    step: str
+    title: str
+    #: What it is about, where the title does not say it.
+    about: str
+    #: "bool": two buttons of the page; "form": widgets.
+    kind: str
+    #: What stands before its countdown.
+    words: str
+    had_deadline: bool
+
+    @property
+    def error(self) -> str:
+        """Why an answer that was to come by itself did not, "" if nothing went wrong."""
+        return str(self.request._runner.questions.errors.get(self.request.number, ""))
+
+    def line(self, place: int, *, is_open: bool) -> dict[str, Any]:
+        """As the page gets it."""
+        due = self.request.deadline
+        return {
+            "id": self.id,
+            "step": self.step,
+            "title": self.title,
+            "about": self.about,
+            "kind": self.kind,
+            "place": place,
+            "open": is_open,
+            "due": due,
+            "words": self.words,
+            "held": self.had_deadline and due is None,
+            "error": self.error,
+        }
 
 
-def form_for(request: Request[Any], place: str, *, on_later: Any) -> AnswerForm:
+def card_of(request: Request[Any]) -> Card:
+    """What a panel lists of a question."""
+    return Card(
+        request,
+        request.id,
+        request.step,
+        title_of(request),
+        about(request),
+        "bool" if request.answer_type is bool else "form",
+        default_in_words(request),
+        had_deadline(request),
+    )
+
+
+def form_for(
+    request: Request[Any],
+    place: str,
+    *,
+    note: str | None = None,
+    draft: dict[str, Any] | None = None,
+    on_later: Callable[[], None] | None = None,
+) -> AnswerForm:
     """The form of one question.
 
     Args:
         request: The question.
         place: "1 of 2" where several are open, else "".
+        note: Until when; None: as the countdown stands now.
+        draft: What was typed in before.
         on_later: Called when the person puts it off; None: there is no such button.
     """
     question = request.question
     prefix = getattr(question, "prefix", None)
     prompt = prefix if isinstance(prefix, str) else ""
     payload = [] if isinstance(question, Question) else [row for row in shown(question) if row[0] != "prefix"]
-    runner, opened = request._runner, request._opened
     return AnswerForm(
         request.answer_type,
-        title=f"{request.step} ({place})" if place else request.step,
+        title=form_title(request, place),
         prompt=prompt,
         payload=payload,
-        note=deadline_note(request),
-        on_send=lambda answer: answer_request(runner, opened, answer, options.user or None, {}),
+        note=time_left(request) if note is None else note,
+        draft=_draft(request) if draft is None else draft,
+        on_send=lambda answer: give(request, answer),
         on_later=on_later,
+        on_hold=(lambda: hold(request)) if request.deadline is not None else None,
+        request=request.id,
     )
 
 
-def deadline_note(request: Request[Any]) -> str:
-    """ "default reject in 0:52", as the countdown stands now; "" without a deadline."""
-    if request.deadline is None:
-        return ""
-    left = max(0, round(request.deadline - request._runner.clock.now()))
-    clock = f"{left // 60}:{left % 60:02}"
-    default = request.default
-    return f"default {preview(default, 40)} in {clock}" if default is not None else f"closes in {clock}"
+def form_title(request: Request[Any], place: str) -> str:
+    """ "review (1 of 2)"."""
+    return f"{request.step} ({place})" if place else request.step
 
 
-def ending_note(request: Request[Any]) -> str:
-    """How a question ended: "answered by ann at 12:00:03"."""
-    accepted = request._runner.questions.accepted.get(request.number)
-    if accepted is None:
-        return f"{request.status}: no answer was taken"
-    at = time.strftime("%H:%M:%S", time.localtime(accepted.at))
-    if accepted.how == "default":
-        return f"the default was taken at {at}: {preview(accepted.answer.value)}"
-    return f"answered{f' by {accepted.by}' if accepted.by else ''} at {at}: {preview(accepted.answer.value)}"
+def _draft(request: Request[Any]) -> Any:
+    """The answer that was given to the question whose place this one took (R4.70)."""
+    draft = request.draft
+    return draft if draft is None or isinstance(draft, BaseModel) else {SOLE: draft}
 
 
 def show_form(request: Request[Any]) -> Any:
     """The form of one question, without a panel: a widget that says itself when and how the question ended."""
-    form = form_for(request, "", on_later=None)
+    form = form_for(request, "")
     if request.status == "open":
         request._runner.host.call(_Tended(request, form).begin)
     else:
-        form.answered(ending_note(request))
+        close_with_words(form, request)
     return form.box
+
+
+def close_with_words(form: AnswerForm, request: Request[Any]) -> None:
+    """The question is over: its form says how, in a line."""
+    words = ending(request) or f"Nobody drives the run now: {request._runner.suspended or 'it is over'}"
+    form.answered(f"{subject(request)} · {words}", title=request.step, is_answer=request.how != "")
 
 
 def show_forms(requests: Requests[Any]) -> None:
@@ -104,6 +167,7 @@ class _Tended:
     def __init__(self, request: Request[Any], form: AnswerForm) -> None:
         self._request, self._form = request, form
         self._timer: asyncio.TimerHandle | None = None
+        self._error = ""
 
     def begin(self) -> None:
         self._request._runner.listeners.append(self._look)
@@ -113,16 +177,40 @@ class _Tended:
         request = self._request
         runner = request._runner
         if request.status == "open" and not runner.ended and not runner.suspended:
+            error = runner.questions.errors.get(request.number, "")
+            if error != self._error:
+                self._error = error
+                self._form.show_error(error)
             if request.deadline is not None and self._timer is None:
                 self._timer = runner.host.later(1.0, self._count_down)
+            elif request.deadline is None and had_deadline(request):
+                self._form.held()
+                self._form.set_note("held: no deadline")
             return
         runner.listeners.remove(self._look)
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
-        self._form.answered(ending_note(request))
+        close_with_words(self._form, request)
 
     def _count_down(self) -> None:
         self._timer = None
-        self._form.set_note(deadline_note(self._request))
+        self._form.set_note(time_left(self._request))
         self._look()
+
+
+__all__ = [
+    "OPEN_FORMS",
+    "Card",
+    "asks",
+    "card_of",
+    "close_with_words",
+    "due_in_words",
+    "ending",
+    "form_for",
+    "form_title",
+    "show_form",
+    "show_forms",
+    "subject",
+    "title_of",
+]

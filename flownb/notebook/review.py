@@ -16,11 +16,12 @@ import traitlets
 from IPython import display as ipython
 
 from flownb.errors import WorkflowError
+from flownb.forms.endings import ending, time_left
 from flownb.forms.payload import rows as payload_rows
 from flownb.notebook import assets, kernel
 from flownb.notebook.forms import AnswerForm
 from flownb.notebook.listing import LISTED, Listing, Row
-from flownb.notebook.questions import deadline_note, ending_note, form_for
+from flownb.notebook.questions import form_for
 from flownb.openings import StoreRequests
 from flownb.requests import Request
 from flownb.store.marks import UnknownEvent
@@ -245,9 +246,9 @@ class ReviewBox(ipywidgets.VBox):  # type: ignore[misc]
         if form is None or request is None:
             return
         if request.status == "open":
-            form.set_note(deadline_note(request))
+            form.set_note(time_left(request))
             return
-        self.listing.ended(request.id, ending_note(request))
+        self.listing.ended(request.id, ending(request))
         self.shut()
         self.look()
 

@@ -4,34 +4,72 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from contextlib import suppress
-from itertools import chain, islice
+from itertools import chain
 from typing import Any, Protocol, cast
 
+from msgspec import Struct
+
+from flownb.answering import family
 from flownb.core import commands as c
 from flownb.core.graph import Graph
 from flownb.core.reduce import advance
 from flownb.core.state import RunState, is_ended
 from flownb.core.ticks import AnyTick, Tick
 from flownb.errors import EngineLost
-from flownb.forms.payload import preview
 from flownb.narration import told
 from flownb.notebook import retrying, stops
 from flownb.notebook.inbox import Inbox, timer_lines, work_lines
 from flownb.notebook.kernel import lend_parent
 from flownb.notebook.layout import Layout, lay_out, topological
 from flownb.notebook.publisher import Publisher, publisher_of
-from flownb.notebook.questions import title_of
+from flownb.notebook.questions import Card, asks, card_of, ending, subject
 from flownb.notebook.replays import is_replay, replay_line
 from flownb.notebook.svg import live_svg
 from flownb.notebook.twin import Twin, twin_class
 from flownb.notebook.viewmodel import Projection, counts_line, queue_lines, status_words
+from flownb.requests import Request
 from flownb.run import Run
+from flownb.runtime.runner import Runner
 from flownb.runtime.threads import pool
 
 #: Questions that the live state lists, oldest first; all of them are counted.
 SHOWN_QUESTIONS = 50
+
+
+#: Questions of which a panel says how they ended, and of which a twin does; the last ones.
+SHOWN_ENDS = 3
+TWIN_ENDS = 8
+
+
+class End(Struct, frozen=True):
+    """How a question ended."""
+
+    id: str
+    step: str
+    #: What it was about.
+    subject: str
+    #: Who, when, what.
+    text: str
+    is_answer: bool
+    at: float
+
+    def line(self) -> dict[str, Any]:
+        """As the page gets it."""
+        return {"id": self.id, "step": self.step, "subject": self.subject, "text": self.text, "answer": self.is_answer}
+
+
+class Asked(Struct, frozen=True):
+    """The questions of a run and its children at one moment."""
+
+    #: The oldest open ones.
+    cards: list[Card]
+    #: How many are open, and how many are over.
+    needs: int
+    over: int
+    #: Those that ended last, in order.
+    ends: list[End]
 
 
 class Shown(Protocol):
@@ -66,6 +104,9 @@ class Screen:
         self._newest: tuple[RunState | None, AnyTick, RunState, Sequence[c.AnyCommand]] | None = None
         self._told: tuple[int, str] = (0, "")
         self._asked_layout = False
+        #: Open questions that are listed, by id; and the runs of the family whose news are heard.
+        self._cards: dict[str, Card] = {}
+        self._heard: set[Runner] = {self.runner}
         self._caught_up = threading.Event()
         try:
             self.runner.host.call(self._attach)
@@ -146,11 +187,28 @@ class Screen:
         """The `graph` trait."""
         return graph_data(self.run, self.projection.graph, self.layout)
 
-    def live(self, opened: set[int]) -> dict[str, Any]:
-        """The `live` trait, but for the `seq` that its panel gives it.
+    def asked(self, ends: int = SHOWN_ENDS) -> Asked:
+        """The open questions of the run and its children, oldest first, and how the last ones ended."""
+        runners = list(family(self.runner))
+        for runner in runners:
+            if runner not in self._heard and self.runner.host.is_here():
+                self._heard.add(runner)
+                runner.listeners.append(self.changed)
+        found = list(self.run.requests)
+        if len(runners) > 1:
+            found.sort(key=lambda request: request.opened_at)
+        cards = [self._cards.get(request.id) or card_of(request) for request in found[:SHOWN_QUESTIONS]]
+        self._cards = {card.id: card for card in cards}
+        over = sum(len(runner.questions.all) for runner in runners) - len(found)
+        return Asked(cards, len(found), over, _last_ends(runners, ends) if over else [])
+
+    def live(self, asked: Asked, opened: Set[str] = frozenset(), lines: Set[str] = frozenset()) -> dict[str, Any]:
+        """The `live` trait, but for what its panel adds.
 
         Args:
-            opened: Numbers of the questions whose form stands below the panel.
+            asked: The questions.
+            opened: Ids of the questions that are open, as forms below the panel or as rows.
+            lines: Ids of those whose form says below the panel how they ended.
         """
         runner, state = self.runner, self.runner.state
         over = is_ended(state) or bool(runner.suspended)
@@ -162,7 +220,7 @@ class Screen:
             "tick": len(self.projection.rows),
             "paused": bool(state.gate) and not over,
             "ended": over,
-            "needs": len(self.run.requests),
+            "needs": asked.needs,
             "elapsed": round(max(0.0, now - state.started_at), 3),
             "now": round(now, 3),
             "counting": status == "running",
@@ -180,7 +238,9 @@ class Screen:
             "retry": retrying.offered(runner),
             "replay": replay_line(self.run),
             "children": len(state.side.children),
-            "questions": self._questions(opened),
+            "questions": [card.line(n, is_open=card.id in opened) for n, card in enumerate(asked.cards, 1)],
+            "answers": [end.line() for end in asked.ends if end.id not in lines],
+            "earlier": max(0, asked.over - len(asked.ends)),
             "error": self._error(state),
             "bye": False,
         }
@@ -194,19 +254,6 @@ class Screen:
             self._told = after.seq, told(before, tick, after, commands)
         return self._told[1]
 
-    def _questions(self, opened: set[int]) -> list[dict[str, Any]]:
-        return [
-            {
-                "id": str(request.number),
-                "step": request.step,
-                "title": title_of(request),
-                "kind": "bool" if request.answer_type is bool else "form",
-                "open": request.number in opened,
-                "by": self.runner.questions.errors.get(request.number, ""),
-            }
-            for request in islice(self.run.requests, SHOWN_QUESTIONS)
-        ]
-
     def _error(self, state: RunState) -> dict[str, str] | None:
         runner = self.runner
         if runner.suspended or runner.blocked:
@@ -219,22 +266,39 @@ class Screen:
 
     def twin_facts(self) -> tuple[Any, ...]:
         """What the twin depends on: equal facts give an equal twin."""
-        runner = self.runner
+        runner, asked = self.runner, self.asked(TWIN_ENDS)
         status = status_words(runner.state, runner.suspended, runner.blocked)
-        return runner.state.seq, status, self.layout is not None, len(runner.questions.accepted)
+        questions = [(card.id, card.request.deadline) for card in asked.cards], asked.needs, asked.over, asked.ends
+        return runner.state.seq, status, self.layout is not None, questions
 
     def twin(self) -> Twin:
         """The static twin of the present state."""
-        runner, questions = self.runner, self.runner.questions
-        answers = [
-            f"{_step_name(runner.state, questions.all[n].step)}: {_short(accepted.answer.value)}"
-            + (f", by {accepted.by}" if accepted.by else " (default)" if accepted.how == "default" else "")
-            + time.strftime(", %H:%M:%S", time.localtime(accepted.at))
-            for n, accepted in questions.accepted.items()
-            if n in questions.all
-        ]
+        runner, asked = self.runner, self.asked(TWIN_ENDS)
+        is_over = is_ended(runner.state)
+        questions = [] if is_over else [asks(card.request) for card in asked.cards[:TWIN_ENDS]]
+        if not is_over and asked.needs > len(questions):
+            questions.append(f"{asked.needs - len(questions)} more")
+        answers = [f"{end.step}: {end.subject} · {end.text}" for end in asked.ends]
         status = status_words(runner.state, runner.suspended, runner.blocked)
-        return Twin(self.projection, runner.state, status, self.layout, answers)
+        return Twin(self.projection, runner.state, status, self.layout, answers, questions)
+
+
+def _last_ends(runners: Sequence[Runner], most: int) -> list[End]:
+    """How the questions ended that ended last; on whatever thread."""
+    found: list[End] = []
+    for runner in runners:
+        questions = runner.questions
+        late = {*list(questions.accepted)[-most:], *list(questions.closed)[-most:]}
+        for number in late:
+            opened = questions.all.get(number)
+            if opened is None:  # from before a snapshot
+                continue
+            request: Request[Any] = Request(runner, opened)
+            text, step = ending(request), request.step or "the start"
+            if text:
+                is_answer = number in questions.accepted
+                found.append(End(request.id, step, subject(request), text, is_answer, request.ended_at or 0.0))
+    return sorted(found, key=lambda end: end.at)[-most:]
 
 
 def graph_data(run: Run[Any], graph: Graph, layout: Layout | None) -> dict[str, Any]:
@@ -276,11 +340,3 @@ def failure_data(state: RunState) -> dict[str, str] | None:
     step = state.spec.steps[state.failed_step].name if state.failed_step >= 0 else ""
     name = state.failure.type.rpartition(":")[2].rpartition(".")[2]
     return {"step": step, "type": name, "text": state.failure.message[:2000]}
-
-
-def _step_name(state: RunState, i: int) -> str:
-    return state.spec.steps[i].name if i >= 0 else "start"
-
-
-def _short(value: Any) -> str:
-    return preview(value)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import time
+from collections.abc import Sequence
 from html import escape
 from typing import Any
 
@@ -33,10 +34,16 @@ class Twin:
     """What the second output shows."""
 
     def __init__(
-        self, projection: Projection, state: RunState, status: str, layout: Layout | None, answers: list[str]
+        self,
+        projection: Projection,
+        state: RunState,
+        status: str,
+        layout: Layout | None,
+        answers: list[str],
+        asked: Sequence[str] = (),
     ) -> None:
         self._projection, self._state, self._status = projection, state, status
-        self._layout, self._answers = layout, answers
+        self._layout, self._answers, self._asked = layout, answers, asked
 
     def words(self) -> str:
         """The state in one sentence, for plain text and for the picture's description."""
@@ -89,13 +96,15 @@ class Twin:
             f"<li>{escape(_cut(text))}</li>" for text in self._answers[max(0, len(self._answers) - lines) :]
         )
         answered = f"<p>Answers</p><ul>{answers}</ul>" if answers else ""
+        asked = "".join(f"<li>{escape(_cut(text))}</li>" for text in self._asked[:lines])
+        waits = f"<p>Waits for a person</p><ul>{asked}</ul>" if asked else ""
         name = f"flownb-twin-{twin_class(state.run_id)}"
         return (
             f'<div class="{name} {_NO_MATH}">{_style(name)}<p><b>{_text(state.spec.name)}</b> run '
             f"{escape(state.run_id)} · {escape(self._status)} at tick {state.seq} · last state, taken {taken}</p>"
             f'<div style="display:flex;flex-wrap:wrap;align-items:flex-start;gap:8px 24px">'
             f'<img alt="{escape(self.words())}" src="data:image/svg+xml;base64,{picture}">'
-            f'<div style="flex:1 1 320px">{error}{answered}'
+            f'<div style="flex:1 1 320px">{error}{waits}{answered}'
             "<details><summary>last ticks</summary><table><thead><tr><th>#</th><th>what</th><th>event</th>"
             f"<th>ms</th></tr></thead><tbody>{table}</tbody></table></details></div></div></div>"
         )

@@ -131,9 +131,15 @@ class RunViews:
             self._screen = Screen(self._run)
         return self._screen
 
-    def __call__(self, *, full: bool = True) -> None:
-        """Show the panel below the present cell; outside a kernel the state is printed, in a sentence."""
-        self._show(kernel.parent(), full=full)
+    def __call__(self, *, full: bool = True, notify: bool | None = None) -> None:
+        """Show the panel below the present cell; outside a kernel the state is printed, in a sentence.
+
+        Args:
+            full: Open; else its one line.
+            notify: Whether the browser tells of questions while nobody looks at the page, once the person allowed it
+                there; None: as `flownb.options.notify` says.
+        """
+        self._show(kernel.parent(), full=full, notify=notify)
 
     def graph(self) -> Picture:
         """The graph with the present states, as a static picture."""
@@ -205,7 +211,7 @@ class RunViews:
             return
         self._show(message, full=full)
 
-    def _show(self, message: dict[str, Any], *, full: bool) -> None:
+    def _show(self, message: dict[str, Any], *, full: bool, notify: bool | None = None) -> None:
         if not kernel.is_here(message):
             print(self.screen.wait().twin().words())
             return
@@ -216,7 +222,7 @@ class RunViews:
             self._show_twin(screen)
             return
         cell = _cell(message)
-        panel = RunPanel(screen, compact=not full)
+        panel = RunPanel(screen, compact=not full, notify=notify)
         cell.panels.append(weakref.ref(panel))
         _display(panel)
         panel.keep_twin(_display(screen.twin(), display_id=True))

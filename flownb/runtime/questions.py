@@ -47,11 +47,20 @@ class Accepted(Struct, frozen=True):
     key: str = ""
 
 
+class Ended(Struct, frozen=True):
+    """When, by whom and why a question ended without an answer."""
+
+    at: float
+    by: str = ""
+    reason: str = ""
+
+
 #: What is made on first need, for a run may wait for months and an empty set is as large as many a run's answers.
 _LATE: dict[str, Callable[[], Any]] = {
     **dict.fromkeys(("disposing", "underway", "tasks"), set),
-    **dict.fromkeys(("accepted", "answer_types", "answered_by", "asked_types", "closed", "drafts", "errors"), dict),
-    "tokens": dict,
+    **dict.fromkeys(
+        ("accepted", "answer_types", "answered_by", "asked_types", "closed", "drafts", "ends", "errors", "tokens"), dict
+    ),
     "door": threading.RLock,
 }
 
@@ -73,6 +82,8 @@ class Questions:
     accepted: dict[int, Accepted]
     #: How a question ended, by its number.
     closed: dict[int, str]
+    #: Of those that ended without an answer.
+    ends: dict[int, Ended]
     #: The types that answer questions asked in words, by (delivery, mark) until they are open, then by number.
     asked_types: dict[tuple[int, int], Any]
     answer_types: dict[int, Any]
@@ -152,6 +163,8 @@ class Questions:
         self.closed[command.request] = command.how
         if command.answer is not None and command.request not in self.accepted:
             self.accepted[command.request] = Accepted(command.answer, getattr(tick, "by", ""), tick.at, "event")
+        elif command.how not in ("answered", "default"):
+            self.ends[command.request] = Ended(tick.at, getattr(tick, "by", ""), getattr(tick, "reason", ""))
 
     def answered(self, before: RunState, tick: RequestAnswered | TimerFired, seq: int) -> None:
         """A tick closed a question with an answer."""

@@ -112,7 +112,8 @@ def look_at_everything(lab: Lab, shots: Path) -> None:
     panel.wait_status("failed")
     assert panel.box.locator("mjx-container, .MathJax").count() == 0, "dollars are no formula"
     reads(
-        form.locator(".fl-form-said"),
+        form.locator(".fl-ended b"),
+        form.locator(".fl-ended span"),
         panel.view.locator(".fl-failure .fl-ftext"),
         panel.view.locator(".fl-head .fl-name"),
     )

@@ -64,7 +64,7 @@ def test_the_whole_job(notebook: Opener, shots: Path):
     lab.wait_text(AWAITED, "result: 7 odd: mark beyond 3.5 until 2026-12-24, 2010, ask Gorman, True")
     lab.wait_done(AWAITED)
     panel.wait_status("completed")
-    assert "answered by ann" in panel.box.locator(".fl-form-note").inner_text()
+    assert "Answered by ann at " in panel.box.locator(".fl-ended").inner_text()
 
     lab.run(COMPACTED)
     compact = Panel(lab, COMPACTED)

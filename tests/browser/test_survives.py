@@ -1,5 +1,6 @@
 """A run that survives its kernel: it waits for a person, the kernel is restarted, the page is loaded again."""
 
+import re
 from pathlib import Path
 
 import pytest
@@ -91,7 +92,11 @@ def test_a_form_is_there_again_after_a_restart_and_its_answer_finishes_the_run(l
     panel.wait_status("waiting")
     panel.box.get_by_text("Really?", exact=True).wait_for()
     lab.screenshot(shots / "survives-second.png", cell=2)
+    earlier = panel.view.locator(".fl-end.answered").inner_text()  # who and when, before the kernel was restarted
+    assert re.search(r"Answered by ann at \d\d:\d\d:\d\d: decision send, note with stamps", " ".join(earlier.split()))
+    assert "●" in lab.page.title()
     panel.box.get_by_role("button", name="Approve").click()
     lab.wait_text(3, "result: send 'Dear Palmer' (with stamps, True)")
     panel.wait_status("completed")
+    panel.view.locator(".fl-end.answered", has_text="Approved by ann").wait_for()
     lab.screenshot(shots / "survives-done.png", cell=2)

@@ -1,11 +1,14 @@
 """Runs on the engine's thread and their panels without a browser."""
 
 import asyncio
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
 from typing import Any, Literal
 
+import ipywidgets
+
 from flownb import Context, Event, HumanResponseEvent, InputRequiredEvent, StartEvent, StopEvent, Workflow, step
+from flownb.notebook.forms import AnswerForm
 from flownb.notebook.panel import RunPanel
 from tests.polling import wait_until
 
@@ -87,6 +90,23 @@ class Hangs(Workflow):
         return StopEvent()
 
 
+class Asks(Workflow):
+    """Asks `n` yes-or-no questions at once, with a deadline."""
+
+    @step
+    async def split(self, ev: Begin) -> list[Item]:
+        return [Item(no=i) for i in range(ev.n)]
+
+    @step(num_workers=8)
+    async def ask(self, ev: Item, ctx: Context) -> Done:
+        await ctx.ask(f"Keep row {ev.no}?", bool, timeout=60, default=False)
+        return Done(no=ev.no)
+
+    @step
+    async def join(self, ev: list[Done]) -> StopEvent:
+        return StopEvent(result=len(ev))
+
+
 class Page:
     """Stands for a view in a browser: sends messages, keeps those that come down."""
 
@@ -114,6 +134,46 @@ class Page:
 
     def of_kind(self, kind: str) -> list[dict[str, Any]]:
         return [m for m in list(self.got) if m["kind"] == kind]
+
+
+def forms_of(panel: RunPanel) -> dict[int, AnswerForm]:
+    """The open forms by the number of their question."""
+    return {int(number.rpartition(":")[2]): form for number, form in list(panel.desk.forms.items())}
+
+
+def inside(widget: Any) -> Iterator[Any]:
+    """A widget and all that is in it."""
+    yield widget
+    for child in getattr(widget, "children", ()):
+        yield from inside(child)
+
+
+def widget_of(box: Any, css: str) -> Any:
+    """The widget of a form that wears a class; None if there is none."""
+    return next((widget for widget in inside(box) if css in widget._dom_classes), None)
+
+
+def head_of(box: Any) -> str:
+    """All HTML of a form."""
+    return "\n".join(widget.value for widget in inside(box) if isinstance(widget, ipywidgets.HTML))
+
+
+def pick(form: AnswerForm, value: str) -> None:
+    """Choose in the first field of a form."""
+    next(widget for widget in inside(form.box) if isinstance(widget, ipywidgets.RadioButtons)).label = value
+
+
+def type_in(form: AnswerForm, text: str) -> None:
+    """Fill the first text of a form in."""
+    next(
+        widget for widget in inside(form.box) if isinstance(widget, (ipywidgets.Text, ipywidgets.Textarea))
+    ).value = text
+
+
+def choose(form: AnswerForm, value: str) -> None:
+    """Choose in the first field of a form, and send it."""
+    pick(form, value)
+    form.submit()
 
 
 def on_engine(run: Any, call: Callable[[], Any] = lambda: None) -> Any:

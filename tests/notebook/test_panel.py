@@ -10,11 +10,10 @@ from typing import Any
 import ipywidgets
 import pytest
 
-from flownb import Context, StopEvent, Workflow
+from flownb import StopEvent, Workflow
 from flownb.notebook import panel as panel_module
-from flownb.notebook.forms import AnswerForm
 from flownb.notebook.panel import RunPanel
-from tests.notebook.panels import Begin, Count, Hangs, Odd, Page, Review, Talks, Verdict, YesNo, on_engine, panel_of
+from tests.notebook.panels import Begin, Count, Hangs, Page, Review, Talks, YesNo, choose, forms_of, on_engine, panel_of
 from tests.polling import wait_for_questions, wait_until
 
 
@@ -29,16 +28,6 @@ def asking(n: int) -> Any:
     run = Review().run(n=n)
     wait_for_questions(run, n)
     return run
-
-
-def forms_of(panel: RunPanel) -> dict[int, AnswerForm]:
-    return dict(panel._forms)
-
-
-def choose(form: AnswerForm, value: str) -> None:
-    """What a person does: picks a decision and sends it."""
-    form._fields.boxes[0].children[0].label = value
-    form.submit()
 
 
 # -- down
@@ -219,12 +208,17 @@ def test_a_yes_no_question_is_answered_by_a_button_of_the_view():
         wait_until(lambda: panel.view.live.get("questions"))
         question = panel.view.live["questions"][0]
         assert question == {
-            "id": "1",
+            "id": f"{run.run_id}:1",
             "step": "ask",
-            "title": question["title"],
+            "title": "Sure?",
+            "about": "",
             "kind": "bool",
-            "open": False,
-            "by": "",
+            "place": 1,
+            "open": True,
+            "due": None,
+            "words": "closes",
+            "held": False,
+            "error": "",
         }
         assert forms_of(panel) == {}
         assert page.ask("answer", request=question["id"], value=True)["kind"] == "done"
@@ -285,94 +279,6 @@ def test_a_thousand_messages_are_remembered_by_the_last_of_each_view():
         assert panel._last_id == {}
 
 
-# -- forms
-
-
-def test_three_of_five_forms_open_and_the_others_on_demand():
-    run = asking(5)
-    with panel_of(run) as (panel, page):
-        wait_until(lambda: len(forms_of(panel)) == 3)
-        wait_until(lambda: len(panel.view.live.get("questions", ())) == 5)
-        assert [q["open"] for q in panel.view.live["questions"]] == [True, True, True, False, False]
-        assert panel.view.live["needs"] == 5
-        assert page.ask("form", request="5")["kind"] == "done"
-        wait_until(lambda: [q["open"] for q in panel.view.live["questions"]] == [True, True, True, False, True])
-        assert len(panel.children) == 5  # the view and four forms
-
-
-def test_a_sent_form_answers_stays_and_says_who():
-    run = asking(1)
-    with panel_of(run) as (panel, _):
-        wait_until(lambda: forms_of(panel))
-        form = forms_of(panel)[1]
-        choose(form, "keep")
-        assert run.result(timeout=10) == 1
-        wait_until(lambda: panel._ended_form is form)
-        wait_until(lambda: "answered" in form._note.value)
-        assert "keep" in form._note.value
-        assert form.box in panel.children
-        assert form._send.disabled
-        assert run.requests.all()[0].value == Verdict(decision="keep")
-
-
-def test_an_answer_given_in_code_closes_the_form_and_says_by_whom():
-    run = asking(1)
-    with panel_of(run) as (panel, _):
-        wait_until(lambda: forms_of(panel))
-        form = forms_of(panel)[1]
-        run.answer(decision="drop", by="ann")
-        wait_until(lambda: "answered by ann" in form._note.value)
-
-
-def test_a_form_that_is_put_off_is_gone_until_it_is_asked_for():
-    run = asking(1)
-    with panel_of(run) as (panel, page):
-        wait_until(lambda: forms_of(panel))
-        forms_of(panel)[1]._put_off()
-        wait_until(lambda: not forms_of(panel) and not panel.view.live["questions"][0]["open"])
-        assert len(panel.children) == 1
-        page.ask("form", request="1")
-        wait_until(lambda: forms_of(panel))
-
-
-def test_a_countdown_is_renewed_once_a_second_and_costs_nothing_else(monkeypatch: pytest.MonkeyPatch):
-    """A question that is open for days must not cost 20 messages a second."""
-    monkeypatch.setattr(panel_module, "_SECONDS_BETWEEN_NOTES", 0.05)
-    run = flow_with_deadline().run()
-    wait_for_questions(run)
-    with panel_of(run) as (panel, _):
-        wait_until(lambda: forms_of(panel) and panel.view.graph["svg"])
-        on_engine(run, panel.publish)
-        lives: list[Any] = []
-        panel.view.observe(lives.append, "live")
-        form, notes = forms_of(panel)[1], []
-        real = form.set_note
-        form.set_note = lambda note: (notes.append(note), real(note))  # type: ignore[method-assign, assignment]
-        wait_until(lambda: len(notes) >= 2)
-        assert len(notes) == len(set(notes))
-        assert notes[0].startswith("default ")
-        assert lives == []
-
-
-def flow_with_deadline() -> Workflow:
-    flow = Workflow("deadline")
-
-    @flow.step
-    async def ask(ev: Begin, ctx: Context) -> StopEvent:
-        await ctx.ask(Odd(no=1), timeout=500, default=Verdict(decision="drop"))
-        return StopEvent()
-
-    return flow
-
-
-def test_without_a_deadline_no_timer_runs():
-    run = asking(1)
-    with panel_of(run) as (panel, _):
-        wait_until(lambda: forms_of(panel))
-        on_engine(run)
-        assert panel._countdown is None
-
-
 # -- the end
 
 
@@ -382,7 +288,7 @@ def test_closing_closes_every_widget_and_the_run_goes_on():
     with panel_of(run) as (panel, page):
         wait_until(lambda: len(forms_of(panel)) == 3)
         choose(forms_of(panel)[1], "keep")
-        wait_until(lambda: panel._ended_form is not None)
+        wait_until(panel.desk.lines)
         panel.close()
         panel.close()
         on_engine(run)

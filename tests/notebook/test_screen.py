@@ -30,12 +30,12 @@ def test_a_screen_made_late_shows_the_same_as_one_from_the_beginning():
 def test_the_live_state_says_what_fails_and_why():
     run = Hangs().with_options(host="thread").run()
     made = Screen(run).wait()
-    live = on_engine(run, lambda: made.live(set()))
+    live = on_engine(run, lambda: made.live(made.asked()))
     assert (live["status"], live["counting"], live["error"]) == ("running", True, None)
     assert live["queue"] == [["running", "hang · Begin"]]
     run.cancel("enough")
     wait_until(run.is_done)
-    live = on_engine(run, lambda: made.live(set()))
+    live = on_engine(run, lambda: made.live(made.asked()))
     assert (live["status"], live["counting"], live["ended"]) == ("cancelled", False, True)
 
 
@@ -44,8 +44,9 @@ def test_of_many_questions_the_oldest_are_listed_and_all_are_counted(monkeypatch
     run = Review().with_options(host="thread").run(n=8)
     wait_for_questions(run, 8)
     made = Screen(run).wait()
-    live = on_engine(run, lambda: made.live({2}))
-    assert [q["id"] for q in live["questions"]] == ["1", "2", "3", "4", "5"]
+    live = on_engine(run, lambda: made.live(made.asked(), {f"{run.run_id}:2"}))
+    assert [q["id"] for q in live["questions"]] == [f"{run.run_id}:{n}" for n in range(1, 6)]
+    assert [q["place"] for q in live["questions"]] == [1, 2, 3, 4, 5]
     assert [q["open"] for q in live["questions"]] == [False, True, False, False, False]
     assert live["needs"] == 8
     run.cancel()

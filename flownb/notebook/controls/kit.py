@@ -68,6 +68,16 @@ class Kit:
         while self._made:
             self._made.pop().close()
 
+    def close_but(self, *kept: ipywidgets.DOMWidget) -> None:
+        """Closes all but some widgets, with their Layouts and Styles."""
+        while self._parts:
+            self._parts.pop().close()
+        stays = {id(part) for widget in kept for part in (widget, widget.layout, getattr(widget, "style", None))}
+        gone = [widget for widget in self._made if id(widget) not in stays]
+        self._made = [widget for widget in self._made if id(widget) in stays]
+        for widget in reversed(gone):
+            widget.close()
+
     def _layout(self, sizes: Mapping[str, str]) -> ipywidgets.Layout:
         wishes = {"margin": "0", "overflow": "visible", "width": "auto", **sizes}
         key = tuple(sorted(wishes.items()))

@@ -10,6 +10,7 @@ from flownb.forms.fields import clean
 #: Paths, not characters: some fonts lack them, others make emoji of them.
 PERSON: Final = '<path d="M0-5.6L5.6 0L0 5.6L-5.6 0Z" fill="currentColor"/>'
 DONE: Final = '<path d="M-4.4 .3L-1.4 3.4L4.6-3.6"/>'
+OVER: Final = '<path d="M4.2 0A4.2 4.2 0 1 1-4.2 0A4.2 4.2 0 1 1 4.2 0ZM-3 3L3-3"/>'
 WRONG: Final = '<path d="M0-4.8L5.2 4.4H-5.2ZM0-1.6V1.4M0 2.9V3"/>'
 
 
@@ -24,11 +25,18 @@ def glyph(path: str) -> str:
     return f'<svg class="fl-glyph" width="12" height="12" viewBox="-6 -6 12 12" aria-hidden="true" {look}>{path}</svg> '
 
 
-def headline(title: str, note: str, *, asks: bool) -> str:
-    """Who asks, and at the right the note."""
+def headline(title: str, note: str, *, asks: bool, request: str = "") -> str:
+    """Who asks, and at the right the note, which the page finds by the question's id."""
     lead = f"{glyph(PERSON)}Needs you: " if asks else ""
     words = f'<b class="fl-title">{lead}{escape(title)}</b>'
-    return f'<div class="fl-headline">{words}<span class="fl-when">{escape(note)}</span></div>'
+    named = f' data-request="{escape(request)}"' if request and asks else ""
+    return f'<div class="fl-headline">{words}<span class="fl-when"{named}>{escape(note)}</span></div>'
+
+
+def line(title: str, text: str, path: str) -> str:
+    """All that is left of a form whose question is over."""
+    words = f"<b>{escape(title)}</b> <span>{escape(text)}</span>"
+    return f'<div class="fl-ended" role="status">{glyph(path)}{words}</div>'
 
 
 def prompt_text(prompt: str) -> str:

@@ -83,6 +83,13 @@ export function clock(seconds) {
   return `${two(tenths / 600)}:${two((tenths % 600) / 10)}.${tenths % 10}`;
 }
 
+/** Time that is left. @param {number} seconds @returns {string} "0:52", from an hour on "1:02:03" */
+export function left(seconds) {
+  const s = Math.max(0, Math.ceil(seconds || 0));
+  const two = (/** @type {number} */ x) => String(Math.floor(x)).padStart(2, "0");
+  return s >= 3600 ? `${Math.floor(s / 3600)}:${two((s % 3600) / 60)}:${two(s % 60)}` : `${Math.floor(s / 60)}:${two(s % 60)}`;
+}
+
 /** @param {number} ms @returns {string} "52 ms", "1.2 s", "" for none */
 export function took(ms) {
   if (!ms) return "";

@@ -7,7 +7,8 @@ const CHIPS = ["done", "running", "person", "waiting", "retrying", "failed"];
 
 /**
  * @typedef {{ total: number, by: Record<string, number> }} Steps
- * @param {{ toggle: () => void, pause: () => void, cont: () => void, step: () => void, close: () => void }} hooks
+ * @param {{ toggle: () => void, pause: () => void, cont: () => void, step: () => void, close: () => void,
+ *   bell: () => void }} hooks
  */
 export function header(hooks) {
   const open = titles();
@@ -18,6 +19,7 @@ export function header(hooks) {
   const from = make("span", { class: "fl-from fl-dim" });
   const putAway = button("close", "close this panel; its run goes on", hooks.close, { quiet: true, cls: "bare" });
   const fold = button("up", "fold to one line", hooks.toggle, { quiet: true, cls: "bare" });
+  const bells = [bell(hooks.bell), bell(hooks.bell)];
   const head = make(
     "div",
     { class: "fl-head" },
@@ -29,6 +31,7 @@ export function header(hooks) {
     make("span", { class: "fl-grow" }),
     gone(),
     time,
+    bells[0],
     fold,
     putAway,
   );
@@ -61,6 +64,7 @@ export function header(hooks) {
     buttons.cont,
     buttons.pause,
     buttons.step,
+    bells[1],
     unfold,
   );
   let drawn = "";
@@ -105,6 +109,16 @@ export function header(hooks) {
       setText(text, compactText(live, steps));
       text.title = text.textContent ?? "";
     },
+    /** @param {string} state "none", "off", "on", "ask" */
+    bell(state) {
+      for (const one of bells) {
+        if (one.dataset.state === state) continue;
+        one.dataset.state = state;
+        one.hidden = state === "none";
+        one.setAttribute("aria-pressed", String(state === "on"));
+        one.title = BELL[state] ?? "";
+      }
+    },
     /** @param {number} seconds */
     clock(seconds) {
       setText(time, clock(seconds));
@@ -116,6 +130,20 @@ const titles = () => ({
   name: make("strong", { class: "fl-name" }),
   run: make("span", { class: "fl-dim mono fl-run" }),
 });
+
+/** @type {Record<string, string>} */
+const BELL = {
+  off: "tell me of questions when I look elsewhere: the browser asks whether it may",
+  on: "the browser tells you of questions when you look elsewhere; click to stop that",
+  ask: "click, so that the browser may tell you of questions when you look elsewhere",
+};
+
+/** Hidden until somebody says that this page can notify. @param {() => void} ring */
+function bell(ring) {
+  const el = button("bell", "notifications", ring, { quiet: true, cls: "bare bell" });
+  el.hidden = true;
+  return el;
+}
 
 /** Shown by the style sheet once ipywidgets marks the panel as disconnected. */
 const gone = () => make("span", { class: "fl-gone", text: "kernel gone: last state" });

@@ -91,6 +91,9 @@ const WAITING_WORDS = {
   breakpoint: "The breakpoint",
   answer: "Your answer",
   form: "Open form",
+  hold: "Hold",
+  later: "Later",
+  notify: "The bell",
   compact: "Fold",
 };
 

@@ -9,7 +9,7 @@ import { inspector } from "./inspector.mjs";
 import { header } from "./header.mjs";
 import { setDisabled } from "./controls.mjs";
 import { slider } from "./slider.mjs";
-import { problems } from "./questions.mjs";
+import { problems } from "./problems.mjs";
 import { narration } from "./narration.mjs";
 import { popovers } from "./popovers.mjs";
 import { helpList, panelKeys } from "./keys.mjs";
@@ -54,7 +54,7 @@ export function replayPage(data, el) {
     "aria-label": `run ${graph.name ?? ""} ${graph.run ?? ""}`.trim(),
   });
   const pops = popovers(root);
-  const top = header({ toggle: nothing, pause: nothing, cont: nothing, step: nothing, close: nothing });
+  const top = header({ toggle: nothing, pause: nothing, cont: nothing, step: nothing, close: nothing, bell: nothing });
   top.fold.remove();
   const rail = slider({ go, back: () => go(at.seq - 1), forward: () => go(at.seq + 1), live: () => go(recording.last) });
   const play = playControls({ toggle: () => player.toggle(), setSpeed: (speed) => player.setSpeed(speed) });

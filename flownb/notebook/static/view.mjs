@@ -14,7 +14,9 @@ import { inShort, narration } from "./narration.mjs";
 import { popovers } from "./popovers.mjs";
 import { debuggerBoxes } from "./boxes.mjs";
 import { placed, turnsOn } from "./stops.mjs";
-import { problems, questions } from "./questions.mjs";
+import { attention } from "./attention.mjs";
+import { problems } from "./problems.mjs";
+import { questions } from "./questions.mjs";
 import { Details, Outbox } from "./messages.mjs";
 import { panelKeys } from "./keys.mjs";
 import { focusCell, guardBox, hideTwin, isGone, showBelow } from "./page.mjs";
@@ -82,7 +84,7 @@ function render({ model, el }) {
   const say = make("div", { class: "fl-sr", role: "status", "aria-live": "polite" });
   const root = make("div", { class: "flownb", role: "region", tabindex: -1 });
   const pops = popovers(root);
-  const top = header({ ...verbs, toggle: () => fold(!at.isCompact), close: () => intend("close") });
+  const top = header({ ...verbs, toggle: () => fold(!at.isCompact), close: () => intend("close"), bell: ring });
   const row = controls({ ...verbs, stops: () => boxes.stops.toggle(), help: () => boxes.help.toggle() });
   const boxes = debuggerBoxes(pops, row, { intend, goOn, shows, look: () => ({ graph, live: live(), at }) }, uid);
   const rail = slider({
@@ -96,13 +98,28 @@ function render({ model, el }) {
   const told = narration();
   const inspect = inspector({ go: look, against, act: actInPane }, uid);
   const table = tickTable({ go: look, clear: () => select(-1), stop: (seq) => stopAt({ seq }) });
+  /** A wish of a row; what becomes of it is said there, also if it could not be sent. @param {string} kind @param {any} more */
+  const wish = (kind, more) =>
+    intend(kind, more, (m) => {
+      if (m.kind === "done") ask.done(m.of, kind);
+      else if (m.of === outbox.unsent) queueMicrotask(() => ask.refused(m.of, m.text));
+      return false;
+    });
   const ask = questions({
-    answer: (id, value) => intend("answer", { request: id, value }),
-    form: (id) => intend("form", { request: id }),
+    answer: (id, value) => wish("answer", { request: id, value }),
+    form: (id) => wish("form", { request: id }),
+    hold: (id) => wish("hold", { request: id }),
+    later: (id) => wish("later", { request: id }),
   });
   const wrong = problems({
     go: look,
     select: (step) => select((graph.nodes ?? []).findIndex((/** @type {any} */ n) => n.label === step)),
+  });
+  const calls = attention({
+    root,
+    view: uid,
+    wish: (on) => intend("notify", { on }),
+    refuse: (text) => wrong.refusal(text),
   });
   const inGraph = { select, stop: stopAt };
   let pane = graphPane(graph, inGraph);
@@ -142,6 +159,10 @@ function render({ model, el }) {
   /** Of a run that is over the end itself cannot be shared: a fork of it begins just before. */
   function forkedAt() {
     return live().ended && at.seq >= (live().tick ?? 0) ? null : at.seq;
+  }
+
+  function ring() {
+    calls.ring(live());
   }
 
   /** @param {number | null} seq */
@@ -328,6 +349,9 @@ function render({ model, el }) {
     const now = live();
     const runs = now.counting && !now.ended && !isGone(root);
     top.clock((now.elapsed ?? 0) + (runs ? (performance.now() - known.since) / 1000 : 0));
+    ask.tick(now, clockNow(), el.closest(".flownb-panel"));
+    calls.draw(now, graph, isGone(root));
+    top.bell(calls.bell(now));
   }
   const clockTimer = setInterval(() => {
     tick();
@@ -358,8 +382,7 @@ function render({ model, el }) {
     }
     const isShown = ANSWERS.has(m.kind) && outbox.settle(m.of, m);
     if (m.kind === "error" && !isShown) {
-      wrong.refusal(m.text);
-      ask.refused(m.of);
+      if (!ask.refused(m.of, m.text)) wrong.refusal(m.text);
       say.textContent = m.text;
     }
     if (m.kind === "done" || m.kind === "error") later();
@@ -379,6 +402,7 @@ function render({ model, el }) {
     if (words) say.textContent = words;
     known.live = now;
     known.since = performance.now();
+    calls.draw(now, graph, isGone(root)); // at once: a page that nobody sees draws no frame
     feed.expect(now.tick ?? 0);
     later();
   }
@@ -445,6 +469,7 @@ function render({ model, el }) {
     details.dispose();
     comparison.dispose();
     player.dispose();
+    calls.dispose();
     pops.dispose();
     pane.dispose();
     table.dispose();

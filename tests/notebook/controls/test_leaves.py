@@ -129,8 +129,9 @@ def test_a_type_brings_its_own_control() -> None:
         assert on.form.values == {"paint": "red", "line": None}
         on.form.submit()
         assert (on.sent[0].paint, on.sent[0].line) == ("red", None)
+        paint = on.control("Paint")
         on.form.answered("answered")
-        assert on.control("Paint").disabled
+        assert (paint.disabled, paint.comm) == (True, None)
 
 
 def test_a_control_of_several_widgets_for_a_model() -> None:
