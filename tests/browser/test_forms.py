@@ -201,6 +201,7 @@ def test_every_kind_of_field_is_filled_by_keyboard_alone(lab: Lab, lab_notebook:
 
     type_into_form(lab, form)
     shoot(lab, form, shots, "filled")
+    assert form.evaluate(_UNNAMED) == [], "each control says what it is"
     keep_state(lab, True)
     lab.save()
     state = json.dumps(saved(lab)["metadata"]["widgets"])
@@ -217,6 +218,12 @@ def test_every_kind_of_field_is_filled_by_keyboard_alone(lab: Lab, lab_notebook:
     answered = lab.output(2).locator(".flownb-form.fl-answered")
     assert answered.locator("input[type=password]").input_value() == ""
     shoot(lab, answered, shots, "answered")
+
+
+#: Controls without a label, in a form.
+_UNNAMED = """form => [...form.querySelectorAll("input, select, textarea, button")]
+    .filter((el) => !el.labels?.length && !el.getAttribute("aria-label") && !el.textContent.trim())
+    .map((el) => el.outerHTML)"""
 
 
 def saved(lab: Lab) -> dict[str, Any]:

@@ -66,6 +66,8 @@ def _area(kit: Kit, spec: FieldSpec, start: str) -> Leaf:
 
 
 def _json(kit: Kit, spec: FieldSpec, start: str) -> Leaf:
+    if spec.hides:  # a text area would show the secret, and be saved with it
+        return _secret(kit, spec, start)
     rows = min(max(start.count("\n") + 1, 4), 14)
     return _text(kit, spec, start, ipywidgets.Textarea, css=["fl-json"], rows=rows, width="100%", max_width="640px")
 

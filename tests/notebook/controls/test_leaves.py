@@ -110,6 +110,18 @@ def test_a_secret_is_in_no_state_and_no_text() -> None:
         assert (key.value, key.kept) == ("", False)
 
 
+def test_json_that_holds_a_secret_is_masked_as_one() -> None:
+    """It is in no state either, and the person is told what to write."""
+    with formed(model_of(keys=dict[str, SecretStr])) as on:
+        keys = on.control("Keys")
+        assert isinstance(keys, SecretInput)
+        keys._handle_custom_msg({"kind": "typed", "text": '{"a": "hunter2"}'}, [])
+        assert "hunter2" not in repr([w.get_state() for w in on.all()]) + repr(on.form.values)
+        assert 'JSON: {"…": string}'.replace('"', "&quot;") in on.field("keys")._words.value
+        on.form.submit()
+        assert on.sent[0].keys["a"].get_secret_value() == "hunter2"
+
+
 def test_a_type_brings_its_own_control() -> None:
     """Its value is taken as it is; None is nothing chosen; the toggle of an optional works as ever."""
 
