@@ -93,14 +93,13 @@ class Kernel:
         """What the kernel has told about a message: "busy", "idle"."""
         return [m["content"]["execution_state"] for m in self._about(asked) if m["msg_type"] == "status"]
 
-    def reply(self) -> str:
-        """The id of what the kernel answers next on its shell channel."""
-        return str(self.client.get_shell_msg(timeout=20)["parent_header"]["msg_id"])
-
-    def forget_replies(self) -> None:
-        """What has been answered so far is no news."""
-        while self.client.shell_channel.msg_ready():
-            self.client.get_shell_msg(timeout=1)
+    def replies(self, *asked: str) -> list[str]:
+        """These in the order in which the kernel answers them on its shell channel."""
+        found: list[str] = []
+        while len(found) < len(asked):
+            answered = str(self.client.get_shell_msg(timeout=20)["parent_header"]["msg_id"])
+            found += [answered] if answered in asked else []
+        return found
 
     def _listen(self) -> None:
         try:

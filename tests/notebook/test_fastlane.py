@@ -106,7 +106,6 @@ def test_messages_to_our_widgets_pass_the_cell_in_order_and_none_is_lost(lane: F
 @pytest.mark.kernels
 def test_all_else_waits_for_the_cell_and_comes_in_its_order(lane: Front):
     """A cell behind, widgets of others before and after it, a question to the kernel."""
-    lane.forget_replies()
     waits = lane.begin(BLOCKS)
     lane.until(waits, "begun")
     behind = ""
@@ -121,8 +120,7 @@ def test_all_else_waits_for_the_cell_and_comes_in_its_order(lane: Front):
     ours = [("mine", n) for n in range(41)]
     assert lane.end(waits) == f"begun\nyes {ours}\n"
     assert lane.end(behind) == "behind\n"
-    replies = [lane.reply() for _ in range(3)]
-    assert replies == [waits, behind, asked]
+    assert lane.replies(waits, behind, asked) == [waits, behind, asked]
     others = [("other", n) for n in range(40)]
     assert lane.took() == [*ours, *others[:20], ("cell", 0), *others[20:]]
 
