@@ -115,11 +115,33 @@ class Everything(BaseModel):
     free: dict[str, int] = {"a": 1}
 
 
+#: Answers that came, as their step has them.
+got: list[Any] = []
+
+
 class AsksAll(Workflow[Any]):
     @step
     async def only(self, ev: Begin, ctx: Context) -> StopEvent:
-        answer = await ctx.ask("Everything, please", Everything)
-        self.got = answer
+        got.append(await ctx.ask("Everything, please", Everything))
+        return StopEvent(result="done")
+
+
+class Nested(BaseModel):
+    need: int
+    rows: list[Everything] = []
+    maybe: Item | None = Item(name="x")
+    pays: list[Annotated[Card | Cash, Field(discriminator="kind")]] = []
+    more: Card | Address | None = None
+    codes: list[int] = Field([1, 2], max_length=3)
+    when: datetime.datetime | None = datetime.datetime(2026, 1, 2, 3, 4, 5, 678)
+    at: datetime.time = datetime.time(1, 2, 3)
+    long: str = "a\nb"
+
+
+class AsksNested(Workflow[Any]):
+    @step
+    async def only(self, ev: Begin, ctx: Context) -> StopEvent:
+        got.append(await ctx.ask("Nested, please", Nested))
         return StopEvent(result="done")
 
 
