@@ -102,12 +102,6 @@ class StoreRequest:
         except JournalDamaged as error:
             return f"({error})"
 
-    @property
-    def token(self) -> str:
-        """Lets somebody outside answer by it; "" where its step gave a token of its own. No journal is read."""
-        token = self._store._committer.token(self.run_id, self._row.id)
-        return token if self._store.journal.token(secret_of(token)) == (self.run_id, self._row.id) else ""
-
     def opened(self) -> Request[Any]:
         """The same in its run, with all that a `Request` can do.
 
@@ -134,6 +128,14 @@ class StoreRequest:
         except JournalDamaged as error:
             asks = f"({error})"
         return f"<Request {self.id} of {self.step}: {asks}, open>"
+
+
+def token_of(request: StoreRequest) -> str:
+    """The token of a question that is open; "" where its step gave one of its own. No journal is read, and what is
+    listed does not carry it around (R4.57)."""
+    store, number = request._store, request.number
+    token = store._committer.token(request.run_id, number)
+    return token if store.journal.token(secret_of(token)) == (request.run_id, number) else ""
 
 
 class StoreRequests:

@@ -9,7 +9,7 @@ from functools import lru_cache, reduce
 from operator import or_
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, SecretStr, TypeAdapter, create_model
+from pydantic import BaseModel, ConfigDict, Field, SecretStr, TypeAdapter, ValidationError, create_model
 from pydantic.errors import PydanticInvalidForJsonSchema, PydanticSchemaGenerationError, PydanticUserError
 
 #: Types that `ctx.ask` names by a word alone.
@@ -108,7 +108,7 @@ class _Types:
             return _text_type(schema)
         if kind == "array":
             return self._array(schema, name, above)
-        if kind == "object" and "properties" in schema:
+        if kind == "object" and "properties" in schema and not any(key.startswith("_") for key in schema["properties"]):
             return self._model(schema, str(schema.get("title", name)), above)
         if kind == "object":
             return dict[str, Any]
@@ -142,12 +142,13 @@ class _Types:
         required = set(schema.get("required", ()))
         fields: dict[str, Any] = {}
         for key, part in schema["properties"].items():
-            default = ... if key in required else part.get("default")
             kind = self.of(part, key, above)
+            default: Any = ... if key in required else _default(kind, part.get("default"))
             if key not in required and "default" not in part:
                 kind = kind | None if kind is not Any else Any
             fields[key] = (kind, Field(default, **_limits(part, kind), **_words(part)))
-        return create_model(name, __module__=__name__, __config__=ConfigDict(protected_namespaces=()), **fields)
+        config = ConfigDict(protected_namespaces=(), regex_engine="python-re")  # Rust's has no look-around
+        return create_model(name, __module__=__name__, __config__=config, **fields)
 
     def _limited(self, part: Mapping[str, Any], kind: Any) -> Any:
         limits = _limits(part, kind)
@@ -158,6 +159,14 @@ def _text_type(schema: Mapping[str, Any]) -> Any:
     if schema.get("format") == "password" or schema.get("writeOnly"):
         return SecretStr
     return _FORMATS.get(str(schema.get("format")), str)
+
+
+def _default(kind: Any, written: Any) -> Any:
+    """A default as JSON has it, as a value of its type."""
+    try:
+        return TypeAdapter(kind).validate_python(written)
+    except (ValidationError, PydanticUserError):
+        return written
 
 
 def _limits(part: Mapping[str, Any], kind: Any) -> dict[str, Any]:

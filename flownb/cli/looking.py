@@ -38,6 +38,7 @@ from flownb.runs import Store
 from flownb.runtime.stored import LEASE_S
 from flownb.store.drivers import describe, is_gone, is_imported, missing_in
 from flownb.store.journal import Entry, Holder, RunRow
+from flownb.store.marks import UnknownEvent
 
 #: The ways of a run that goes on: somebody should drive it.
 _ACTIVE = ("running", "cancelling")
@@ -433,8 +434,9 @@ def asked_json(asked: Asked, store_part: list[str]) -> dict[str, Any]:
         "run": asked.run_id,
         "workflow": asked.workflow,
         "step": asked.step,
-        "class": getattr(asked.question, "key", None)
-        or f"{type(asked.question).__module__}:{type(asked.question).__qualname__}",
+        "class": asked.question.key
+        if isinstance(asked.question, UnknownEvent)
+        else f"{type(asked.question).__module__}:{type(asked.question).__qualname__}",
         "question": plain(asked.question),
         "schema": asked.schema,
         "opened_at": asked.opened_at,

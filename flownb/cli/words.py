@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from pydantic import BaseModel, SecretBytes, SecretStr
-from pydantic_core import to_jsonable_python
+from pydantic_core import PydanticSerializationError, to_jsonable_python
 
 from flownb.core.graph import short
 from flownb.events import OutcomeUnknown, Question
@@ -76,7 +76,12 @@ def plain(value: Any) -> Any:
     """A value as JSON can hold it; secrets are hidden, what has no form in JSON is shown in words."""
     if isinstance(value, UnknownEvent):
         return value.plain()
-    return to_jsonable_python(value, fallback=_in_words, serialize_unknown=True, inf_nan_mode="strings")
+    try:
+        return to_jsonable_python(value, fallback=_in_words, serialize_unknown=True, inf_nan_mode="strings")
+    except PydanticSerializationError:  # a secret that is not to be had here
+        if not isinstance(value, BaseModel):
+            return _in_words(value)
+        return {name: plain(part) for name, part in value.__dict__.items()}
 
 
 def _in_words(value: Any) -> str:

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from flownb.errors import JournalDamaged, RequestError
-from flownb.openings import StoreRequest
+from flownb.errors import JournalDamaged
+from flownb.openings import StoreRequest, token_of
 from flownb.runs import Store
 from flownb.serve.links import path_of
 from flownb.serve.markup import Html, element
@@ -41,14 +39,11 @@ def _line(store: Store, request: StoreRequest) -> Html:
     )
 
 
-def _linked(request: StoreRequest, title: str) -> Any:
-    try:
-        token = request.token
-        if token:
-            return element("a", title, href=path_of(token))
-    except RequestError:
-        pass
-    return f"{title} (its step gave it a token of its own, so its link is known there only)"
+def _linked(request: StoreRequest, title: str) -> Html | str:
+    token = token_of(request)
+    if token:
+        return element("a", title, href=path_of(token))
+    return f"{title} (no link: its step gave it a token of its own, or its run was imported)"
 
 
 __all__ = ["index_of"]

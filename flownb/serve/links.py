@@ -6,7 +6,7 @@ from typing import Any, Final
 from urllib.parse import quote, urlsplit
 
 from flownb.errors import RequestError, WorkflowConfigurationError
-from flownb.openings import StoreRequest
+from flownb.openings import StoreRequest, token_of
 from flownb.requests import Request
 
 #: Where `python -m flownb serve` listens, unless it is told otherwise.
@@ -32,7 +32,7 @@ def link(request: Request[Any] | StoreRequest | str, base: str = BASE) -> str:
     if isinstance(request, str):
         token = request
     else:
-        token = request.token
+        token = token_of(request) if isinstance(request, StoreRequest) else request.token
         if not token:
             raise RequestError(
                 f"Question {request.id} has no link: its run is kept in no store, or its step gave a token of its own. "

@@ -42,6 +42,8 @@ def bound(host: str, port: int) -> socket.socket:
     Raises:
         WorkflowConfigurationError: It cannot; names the next port that is free, where that is all.
     """
+    if not 0 <= port <= 65_535:  # some systems count on from 0
+        raise WorkflowConfigurationError(f"There is no port {port}: they go from 0 to 65535.")
     try:
         return _bound(host, port)
     except OSError as error:
@@ -52,8 +54,6 @@ def bound(host: str, port: int) -> socket.socket:
         free = _free(host, port if port >= 1024 else 8765)
         mend = f"Port {free} is free: --port {free}." if free else "--port 0 takes any that is free."
         raise WorkflowConfigurationError(f"Port {port} of {host} is {taken}. {mend}") from None
-    except OverflowError:
-        raise WorkflowConfigurationError(f"There is no port {port}: they go from 0 to 65535.") from None
 
 
 def _bound(host: str, port: int) -> socket.socket:

@@ -147,7 +147,8 @@ class AsksNested(Workflow[Any]):
 
 def asking(flow: Workflow[Any], store: Store, n: int = 1, **fields: Any) -> Run[Any]:
     """A run that asks so many questions."""
-    run = flow.with_options(store=store).run(n=n, **fields)
+    # Not on the loop of this thread: in the tests of a browser nobody runs it.
+    run = flow.with_options(store=store, host="thread").run(n=n, **fields)
     wait_for_questions(run, n)
     return run
 
