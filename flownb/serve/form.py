@@ -108,6 +108,8 @@ class Form:
                 fields,
                 _name_field(name, wrong=needs_name),
                 element("button", "Send answer", name=names.DO, value=names.SEND, class_="send"),
+                # The same address without a `#c5` of the list of errors, which would take the focus.
+                action="?",
                 method="post",
                 novalidate=True,
                 accept_charset="utf-8",

@@ -76,6 +76,8 @@ button.send{background:var(--accent);border-color:var(--accent);color:var(--on);
 min-height:0}
 .row{border-top:1px solid var(--line);padding-top:.25rem;margin-top:.75rem}
 .row:first-of-type{border-top:0}
+.tab:has(>.pick>input:not(:checked))>.branch{display:none}
+.branch{padding-left:1.75rem}
 .asked{list-style:none;margin:0;padding:0}
 .asked li{border-top:1px solid var(--line);padding:.75rem 0}
 .asked p{margin:.15rem 0}
