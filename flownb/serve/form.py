@@ -7,7 +7,8 @@ from typing import Any, Final
 
 from flownb.errors import WorkflowError
 from flownb.forms.answers import AnswerType
-from flownb.forms.fields import MISSING
+from flownb.forms.fields import MISSING, TREES, FieldSpec
+from flownb.forms.texts import text_of
 from flownb.requests import Request
 from flownb.serve import names
 from flownb.serve.bodies import Raw
@@ -69,9 +70,8 @@ class Form:
     def said(self) -> list[tuple[str, str]]:
         """What was answered, as (label, text); secrets are hidden."""
         if self._type.sole:
-            return [("Answer", words_of(self._answer))]
-        fields = self._type.fields
-        return [(spec.label, words_of(getattr(self._answer, spec.name, None))) for spec in fields]
+            return [("Answer", _words_for(self._type.fields[0], self._answer))]
+        return [(spec.label, _words_for(spec, getattr(self._answer, spec.name, None))) for spec in self._type.fields]
 
     def page(self, *, seal: str, name: str, refused: str = "", said: str = "", needs_name: bool = False) -> Html:
         """The whole page.
@@ -134,6 +134,16 @@ class Form:
             again,
             role="alert",
         )
+
+
+def _words_for(spec: FieldSpec, value: Any) -> str:
+    """What was answered in one field, as it was typed where that is a text."""
+    if value is None:
+        return "not set"
+    if isinstance(value, bool) and spec.kind == "bool":
+        return "yes" if value else "no"
+    typed = "" if spec.hides or spec.kind in (*TREES, "chips", "json") else text_of(spec, value)
+    return typed or words_of(value)
 
 
 def _is_shown(text: str, shown: set[str]) -> bool:

@@ -121,10 +121,8 @@ def test_a_question_is_answered_in_a_browser(store: Store, base: tuple[str, str]
     shoot(page, shots, "wrong")
 
 
-def test_another_site_can_neither_send_nor_frame_a_form(
-    store: Store, base: tuple[str, str], visitor: Page, tmp_path: Path
-):
-    """A page of somebody who knows the link: the browser says where the form comes from, and shows no frame."""
+def test_another_site_cannot_send_a_form(store: Store, base: tuple[str, str], visitor: Page, tmp_path: Path):
+    """A page of somebody who knows the link: the browser says where the form comes from."""
     run = asking(AsksAll(), store)
     address = link(run.requests[0], base[0])
     page = visitor
