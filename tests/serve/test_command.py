@@ -10,7 +10,7 @@ import sys
 import time
 import urllib.request
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from statistics import median
 from urllib.error import HTTPError
@@ -192,8 +192,10 @@ def test_the_waiting_run_goes_on_soon(request: pytest.FixtureRequest, place: str
     median of some tries: of one the machine may have had something else to do."""
     bar = BARS[request.node.callspec.params["place"]]
     driver_file = str(Path(__file__).with_name("driver.py"))
-    with process(driver_file, place, "r", str(TRIES)) as driver, server(place) as (_, base, _):
-        assert driver.stdout is not None and driver.stdout.readline() == "begun\n"
+    with ExitStack() as both:
+        driver = both.enter_context(process(driver_file, place, "r", str(TRIES)))
+        assert driver.stdout is not None and driver.stdout.readline() == "begun\n"  # so there is a store to serve
+        _, base, _ = both.enter_context(server(place))
         store = Store(place, artifacts=tmp_path / "artifacts")
         took: list[float] = []
         for number in range(TRIES):
