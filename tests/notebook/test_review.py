@@ -179,7 +179,7 @@ def test_who_was_faster_is_told(store: Store):
         found.answer(f"r{n}:1", approves=True)
     rows = {row["id"]: (row["state"], row["said"]) for row in found.shown()["rows"]}
     assert (rows["r1:1"][0], rows["r2:1"], rows["r3:1"][0]) == ("gone", ("done", "Approve"), "gone")
-    assert "Answered by bob" in rows["r1:1"][1]
+    assert "answered by bob" in rows["r1:1"][1]
     assert "False" in rows["r1:1"][1]
     assert "no longer open" in rows["r3:1"][1] or "no open question" in rows["r3:1"][1]
     assert [run.result(20) for run in runs[:2]] == [False, True]
@@ -197,7 +197,7 @@ def test_what_ends_elsewhere_goes_with_a_word_and_what_is_new_comes(store: Store
     begin(store, "bool", first=5)
     found.look()
     rows = {row["id"]: (row["state"], row["said"]) for row in found.shown()["rows"]}
-    assert rows["r1:1"] == ("gone", "Answered by bob")
+    assert rows["r1:1"] == ("gone", "answered by bob")
     assert rows["r2:1"][1].startswith("disposed of")
     assert rows["r3:1"] == ("gone", "its deadline passed: Reject")
     assert rows["r4:1"] == ("gone", "closed: its run is cancelled")
