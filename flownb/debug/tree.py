@@ -148,12 +148,14 @@ class _Said(Struct):
 def _stored_link(store: Store, run_id: str) -> Link:
     """The same of a run that is not read otherwise: nothing of its values is."""
     try:
-        rows = store.journal.raw(run_id)
+        rows = store.journal.raw(run_id, 1)
+        first = _said(rows[0]) if rows else _Said()
+        if first.run_id == run_id and first.replays:
+            return Link(first.replays, "replay")
+        if first.run_id != run_id:  # a fork begins with what it shares
+            rows = store.journal.raw(run_id)
     except WorkflowError:  # deleted meanwhile
         return Link()
-    first = _said(rows[0]) if rows else _Said()
-    if first.run_id == run_id and first.replays:
-        return Link(first.replays, "replay")
     for row in rows:
         said = _said(row) if row[2] == "RunForked" else _Said()
         if said.run_id == run_id:

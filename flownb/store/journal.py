@@ -44,6 +44,8 @@ Kind = Literal["timer", "request", "retry"]
 KINDS: tuple[Kind, ...] = ("timer", "request", "retry")
 #: A tick as it is stored: seq, at, kind, body.
 Raw = tuple[int, float, str, bytes]
+#: A seq behind all others.
+ENDLESS = 2**62
 
 
 class Waits(Struct, frozen=True):
@@ -360,8 +362,8 @@ class Journal(Protocol):
 
     # As it is stored.
 
-    def raw(self, run_id: str) -> list[Raw]:
-        """All ticks of a run, as they are stored: damaged ones too, of which nothing is read.
+    def raw(self, run_id: str, to: int = ENDLESS) -> list[Raw]:
+        """The ticks of a run up to one, as they are stored: damaged ones too, of which nothing is read.
 
         Raises:
             RunNotFound: No such run.

@@ -16,6 +16,7 @@ from flownb.core.state import ENDED
 from flownb.core.ticks import AnyTick, DefinitionAdopted
 from flownb.store.drivers import is_imported
 from flownb.store.journal import (
+    ENDLESS,
     KINDS,
     Append,
     Claim,
@@ -357,10 +358,10 @@ class MemoryJournal:
             self._given_codec = Codec(_no_class)
         return self._given_codec
 
-    def raw(self, run_id: str) -> list[Raw]:
+    def raw(self, run_id: str, to: int = ENDLESS) -> list[Raw]:
         """As `Journal.raw` says."""
         with self._lock:
-            ticks = list(self._run(run_id).ticks)
+            ticks = self._run(run_id).ticks[:to]
         return [(seq, float(tick.at), *self._codec.encode(tick)) for seq, tick in enumerate(ticks, 1)]
 
     def sound(self, run_id: str) -> int:

@@ -31,6 +31,7 @@ from flownb.store import sums
 from flownb.store.codec import Codec
 from flownb.store.drivers import is_imported
 from flownb.store.journal import (
+    ENDLESS,
     KINDS,
     Append,
     Claim,
@@ -95,7 +96,7 @@ SELECT (SELECT max(seq) FROM journal WHERE run_id = ?),
        (SELECT sum FROM journal WHERE run_id = ? ORDER BY seq DESC LIMIT 1),
        (SELECT ending FROM runs WHERE run_id = ?)
 """
-RAW = "SELECT seq, at, kind, body FROM journal WHERE run_id = ? ORDER BY seq"
+RAW = "SELECT seq, at, kind, body FROM journal WHERE run_id = ? AND seq <= ? ORDER BY seq"
 #: Bodies in portions by run: a statement that reads a whole table would keep others from it.
 BODIES = "SELECT body FROM {table} WHERE run_id = ?"
 IDS = "SELECT DISTINCT run_id FROM {table}"
@@ -819,13 +820,13 @@ class SqlJournal(ABC):
 
     # As it is stored.
 
-    def raw(self, run_id: str) -> list[Raw]:
+    def raw(self, run_id: str, to: int = ENDLESS) -> list[Raw]:
         """As `Journal.raw` says."""
 
         def raw() -> list[Any]:
             if not self._last(run_id):
                 raise not_found(run_id, self.place)
-            return list(self._run(RAW, (run_id,)).fetchall())
+            return list(self._run(RAW, (run_id, to)).fetchall())
 
         rows = self._do(raw, run_id)
         return [(s, _number(at), str(kind), _bytes(body)) for s, at, kind, body in rows if type(s) is int]

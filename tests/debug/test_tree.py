@@ -8,6 +8,8 @@ import pytest
 
 from flownb import Store
 from flownb.run import Run
+from flownb.store.journal import ENDLESS
+from flownb.store.sql import SqlJournal
 from tests.polling import until
 from tests.runtime.flows import Asks, Begin, Count
 
@@ -97,5 +99,32 @@ def test_a_tree_of_a_store_is_read_from_its_journals(tmp_path: Path):
         assert left.run_id == run and left.status == ""
         assert repr(left).splitlines()[0] == f"{run}  not here any more"
         store.close()
+
+    asyncio.run(main())
+
+
+def test_of_a_run_that_is_no_fork_one_tick_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """A store may hold thousands of long runs of one workflow."""
+    read: list[int] = []
+    raw = SqlJournal.raw
+
+    def counted(journal: SqlJournal, run_id: str, to: int = ENDLESS) -> list[Any]:
+        rows = raw(journal, run_id, to)
+        read.append(len(rows))
+        return rows
+
+    async def main() -> None:
+        store = Store(tmp_path / "runs.db")
+        first = await ended(Count().with_options(store=store).run(n=5))
+        fork = await ended(first.debug.fork(3))
+        other = await ended(Count().with_options(store=store).run(n=5))
+        run_id, n = fork.run_id, len(fork.debug.ticks)
+        monkeypatch.setattr("flownb.debug.tree.known", {})  # as in a new process
+        monkeypatch.setattr(SqlJournal, "raw", counted)
+        tree = store.run(first.run_id).debug.tree()
+        assert [branch.run_id for branch in tree.walk()] == [first.run_id, run_id]
+        assert str(tree[run_id].link) == "fork after tick 3"
+        assert sorted(read) == [1, 1, n]
+        assert other.run_id not in [branch.run_id for branch in tree.walk()]
 
     asyncio.run(main())
