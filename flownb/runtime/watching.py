@@ -103,7 +103,11 @@ class Watch:
                 _log.debug("a look at the store failed: %s", error)  # it is tried again
             # Not at once: of several who write one after the other it is heard together.
             time.sleep(_BREATH_S)
-            self._journal.wait(LOOK_S - _BREATH_S)
+            try:
+                self._journal.wait(LOOK_S - _BREATH_S)
+            except Exception as error:  # it cannot be reached: as for a look
+                _log.debug("nothing can be heard from the store: %s", error)
+                time.sleep(LOOK_S)
 
     def _tell(self, what: Callable[[Sequence[Runner]], None], *, viewers: bool = False) -> None:
         with self._lock:

@@ -16,6 +16,7 @@ from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 
+from flownb.core.ticks import AnyTick
 from flownb.errors import NotStorable, WorkflowConfigurationError, WorkflowRuntimeError
 from flownb.store.codec import Codec
 from flownb.store.files import hide_from_git, network_type_of
@@ -40,6 +41,15 @@ TELL_DEFINITION = "UPDATE runs SET key = ?, hash = ? WHERE run_id = ?"
 
 T = TypeVar("T")
 Mode = Literal["auto", "wal", "delete"]
+
+
+#: So long at most an answer or an event waits for others that write, in seconds.
+PUT_S = 3.0
+
+
+def _is_busy(error: BaseException) -> bool:
+    """Whether another process was writing, so that nothing was written."""
+    return getattr(error.__cause__, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_BUSY
 
 
 class SqliteJournal(SqlJournal):
@@ -139,6 +149,18 @@ class SqliteJournal(SqlJournal):
     def version(self) -> int:
         """As `Journal.version` says."""
         return self._do(lambda: int(self._pragma("data_version")))
+
+    def put(self, run_id: str, tick: AnyTick, *, key: str = "", request: int = 0) -> int:
+        """As `Journal.put` says. Who brings an answer waits longer for others that write than a turn does, which holds
+        up every run and comes again by itself; and in short tries, so that this process's turns get in between."""
+        until = time.monotonic() + PUT_S
+        while True:
+            try:
+                return super().put(run_id, tick, key=key, request=request)
+            except WorkflowRuntimeError as error:
+                if not _is_busy(error) or time.monotonic() > until:
+                    raise
+            time.sleep(0.01)
 
     def wait(self, seconds: float) -> None:
         """As `Journal.wait` says: nobody tells of a file, it is looked at."""

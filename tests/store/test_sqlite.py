@@ -344,6 +344,27 @@ def test_a_store_that_is_busy_for_too_long_says_so(tmp_path: Path, codec: Codec)
     store.close()
 
 
+def test_an_answer_waits_longer_than_a_turn_for_others_that_write(tmp_path: Path, codec: Codec, monkeypatch: Any):
+    """C109: a turn comes again by itself, an answer does not: it is not lost to a lock of half a second."""
+    with closing(SqliteJournal(tmp_path / "runs.db", codec)) as journal:
+        journal.append([Append("r", 0, run_of(1))])
+        journal.set_patience(0.05)
+        other = sqlite3.connect(tmp_path / "runs.db", isolation_level=None, check_same_thread=False)
+        with closing(other):
+            other.execute("BEGIN IMMEDIATE")
+            with pytest.raises(WorkflowRuntimeError, match="locked"):
+                journal.append([Append("r", 1, run_of(2)[1:])])
+            free = threading.Timer(0.5, other.execute, ["COMMIT"])
+            free.start()
+            assert journal.put("r", EventArrived(3.0, out(Row(no=1)))) == 1
+            free.join()
+
+            monkeypatch.setattr(module, "PUT_S", 0.2)
+            other.execute("BEGIN IMMEDIATE")
+            with pytest.raises(WorkflowRuntimeError, match="database is locked"):
+                journal.put("r", EventArrived(4.0, out(Row(no=2))))
+
+
 def test_any_thread_may_use_it(open_store: Open):
     """C111: opened in one thread, used in others."""
     store = open_store()
