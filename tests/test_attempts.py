@@ -295,6 +295,8 @@ def test_a_failed_run_that_nobody_awaits_says_so_once(caplog: pytest.LogCaptureF
     async def work(ev: Begin) -> StopEvent:
         raise ValueError(f"broken {ev.n}")
 
+    gc.collect()  # what other tests left behind says so before
+
     async def main() -> None:
         for n in (1, 2):
             run = flow.run(n=n)

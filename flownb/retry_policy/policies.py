@@ -28,6 +28,7 @@ class retry_policy(Value):
 
     >>> retry_policy()
     retry_policy(wait=wait_fixed(5), stop=stop_after_attempt(3))
+    >>> from flownb.retry_policy import wait_exponential
     >>> retry_policy(wait=wait_exponential(0.2)).next(0.0, 2, TimeoutError())
     0.4
     """

@@ -56,6 +56,7 @@ class wait_none(Wait):
 class wait_fixed(Wait):
     """The same wait each time, in seconds.
 
+    >>> from datetime import timedelta
     >>> wait_fixed(timedelta(minutes=1))
     wait_fixed(60)
     """
