@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 
 from msgspec.structs import replace
@@ -167,17 +168,14 @@ def answer_request(
         if closed:
             raise RequestClosed(f"Question {opened.id} of run {runner.run_id!r} is no longer open ({closed}).")
         now = runner.clock.now()
-        accepted = runner.questions.accepted
-        accepted[opened.id] = Accepted(out, who, now, how, key)
         tick = RequestAnswered(now, opened.id, out, who, how, decision, key)
+        # Only once it is certain: who looks meanwhile must not be told of an answer that the store then refuses.
+        certain = partial(runner.questions.accepted.__setitem__, opened.id, Accepted(out, who, now, how, key))
         is_first, late = False, None
         try:
-            is_first = accept(runner, tick, key=f"answer:{opened.id}", request=opened.id)
+            is_first = accept(runner, tick, key=f"answer:{opened.id}", request=opened.id, certain=certain)
         except RequestClosed as error:
             late = error
-        finally:
-            if not is_first and accepted[opened.id].answer is out:
-                del accepted[opened.id]
     if not is_first:
         _refuse_late(runner, opened.id, value, late)
 

@@ -94,7 +94,9 @@ class Notice:
         """A question was opened."""
 
         def failed(error: BaseException) -> None:
-            _remember(runner, opened, f"on_request: {type(error).__name__}: {error}")
+            said = f"on_request: {type(error).__name__}: {error}"
+            token = Request(runner, opened).token  # it may have gone into a link, and errors never show one (R4.61)
+            _remember(runner.questions.notices, opened, said.replace(token, "…") if token else said)
             _tell(runner)
 
         _call(runner, self._call, Request(runner, opened), lambda _: None, failed)
@@ -153,14 +155,13 @@ def _call(
 
 def _note(runner: Runner, opened: OpenRequest, error: BaseException) -> None:
     """The question stays open and shows why its answer did not come (R4.64); on whatever thread."""
-    _remember(runner, opened, f"{type(error).__name__}: {error}")
+    _remember(runner.questions.errors, opened, f"{type(error).__name__}: {error}")
     runner.questions.underway.discard(opened.id)  # after the reason is there
     _tell(runner)
 
 
-def _remember(runner: Runner, opened: OpenRequest, said: str) -> None:
+def _remember(errors: dict[int, str], opened: OpenRequest, said: str) -> None:
     """What went wrong with a question, beside what did before."""
-    errors = runner.questions.errors
     before = errors.get(opened.id, "")
     errors[opened.id] = f"{before}; {said}" if before and said not in before else said
 

@@ -72,8 +72,11 @@ def _present(runner: Runner, inbox: int) -> Reason:
 def _unanswered(runner: Runner) -> list[str]:
     """Why answers did not come that were to come, or that came and did not fit."""
     requests = runner.state.requests
-    errors = list(runner.questions.errors.items()) if requests.n else ()
-    return [f"For request {n}: {error}" for n, error in errors if requests.get(n) is not None]
+    if not requests.n:
+        return []
+    questions = runner.questions
+    numbers = {**questions.notices, **questions.errors}
+    return [f"For request {n}: {questions.trouble(n)}" for n in numbers if requests.get(n) is not None]
 
 
 def _where(runner: Runner) -> Iterator[str]:

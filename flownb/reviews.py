@@ -241,6 +241,7 @@ def review_of(request: Request[Any]) -> Review:
     """What became of a question so far."""
     runner, opened = request._runner, request._opened
     accepted = runner.questions.accepted.get(opened.id)
+    ended = accepted or runner.questions.ends.get(opened.id)
     return Review(
         id=request.id,
         run=runner.run_id,
@@ -249,9 +250,9 @@ def review_of(request: Request[Any]) -> Review:
         question=in_short(opened.question),
         digest=request.digest,
         answer=None if accepted is None else plain(accepted.answer.value),
-        by="" if accepted is None else accepted.by,
-        at=None if accepted is None else accepted.at,
-        waited_s=None if accepted is None else max(0.0, accepted.at - opened.opened_at),
+        by="" if ended is None else ended.by,
+        at=None if ended is None else ended.at,
+        waited_s=None if ended is None else max(0.0, ended.at - opened.opened_at),
         how=how_of(None, "", request.status) if accepted is None else how_of(accepted.how, accepted.by, request.status),
     )
 

@@ -9,8 +9,10 @@ from functools import lru_cache, reduce
 from operator import or_
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, SecretStr, TypeAdapter, ValidationError, create_model
+from pydantic import BaseModel, ConfigDict, Field, Secret, SecretStr, TypeAdapter, ValidationError, create_model
 from pydantic.errors import PydanticInvalidForJsonSchema, PydanticSchemaGenerationError, PydanticUserError
+from pydantic.json_schema import GenerateJsonSchema
+from pydantic_core import SchemaError
 
 #: Types that `ctx.ask` names by a word alone.
 WORDS: dict[str, Any] = {"str": str, "int": int, "float": float, "bool": bool}
@@ -36,18 +38,26 @@ _LIMITS = {
     "pattern": "pattern",
     "multipleOf": "multiple_of",
 }
-#: Limits that only these types can be given; pydantic refuses them at any other.
-_COUNTED = ("min_length", "max_length", "pattern")
 #: A model inside itself is described again so often; what lies deeper is any JSON.
 _ROUNDS = 2
+
+
+class SecretsMarked(GenerateJsonSchema):
+    """JSON Schema in which `Secret[...]` is marked as `SecretStr` is; pydantic itself leaves it out."""
+
+    def json_or_python_schema(self, schema: Any) -> Any:
+        found = super().json_or_python_schema(schema)
+        function = schema.get("serialization", {}).get("function")
+        is_secret = getattr(function, "__module__", "") == "pydantic.types" and function.__name__ == "_serialize_secret"
+        return {**found, "writeOnly": True} if is_secret else found
 
 
 @lru_cache(maxsize=256)
 def _schema(kind: Any) -> dict[str, Any] | None:
     try:
         if isinstance(kind, type) and issubclass(kind, BaseModel):
-            return kind.model_json_schema()
-        return TypeAdapter(kind).json_schema()
+            return kind.model_json_schema(schema_generator=SecretsMarked)
+        return TypeAdapter(kind).json_schema(schema_generator=SecretsMarked)
     except (PydanticInvalidForJsonSchema, PydanticSchemaGenerationError, PydanticUserError):
         return None
 
@@ -104,6 +114,9 @@ class _Types:
             if word in schema:
                 return self._union(schema, schema[word], name, above)
         kind = schema.get("type")
+        if schema.get("writeOnly") and schema.get("format") != "password":
+            held: Any = self.of({k: v for k, v in schema.items() if k != "writeOnly"}, name, above)
+            return Secret[held]
         if kind == "string":
             return _text_type(schema)
         if kind == "array":
@@ -147,12 +160,19 @@ class _Types:
             if key not in required and "default" not in part:
                 kind = kind | None if kind is not Any else Any
             fields[key] = (kind, Field(default, **_limits(part, kind), **_words(part)))
-        config = ConfigDict(protected_namespaces=(), regex_engine="python-re")  # Rust's has no look-around
-        return create_model(name, __module__=__name__, __config__=config, **fields)
+        try:  # what a stranger types must not keep Python's engine busy for ever
+            return _made(name, fields, "rust-regex")
+        except SchemaError:  # Rust's has no look-around
+            return _made(name, fields, "python-re")
 
     def _limited(self, part: Mapping[str, Any], kind: Any) -> Any:
         limits = _limits(part, kind)
         return Annotated[kind, Field(**limits)] if limits else kind
+
+
+def _made(name: str, fields: Mapping[str, Any], engine: Literal["rust-regex", "python-re"]) -> type[BaseModel]:
+    config = ConfigDict(protected_namespaces=(), regex_engine=engine)
+    return create_model(name, __module__=__name__, __config__=config, **fields)
 
 
 def _text_type(schema: Mapping[str, Any]) -> Any:

@@ -3,6 +3,7 @@
 import asyncio
 import contextvars
 import threading
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -272,8 +273,8 @@ def test_an_object_whose_call_is_async_is_awaited_too():
             raise OSError("mail is down")
 
     run = asks().with_options(on_request=Mail()).run(n=1)
-    wait_until(lambda: run._runner.questions.errors)
-    assert run._runner.questions.errors == {1: "on_request: OSError: mail is down"}
+    wait_until(lambda: run._runner.questions.notices)
+    assert run._runner.questions.notices == {1: "on_request: OSError: mail is down"}
     assert told == [run.requests[0].id]
     run.answer(ok=True)
     assert run.result(20) == [True]
@@ -302,8 +303,8 @@ def test_who_is_told_may_block_for_long_also_of_a_question_of_a_child():
     wait_until(lambda: [r.question.no for r in run.requests] == [1])
     go.set()
     child = next(iter(run._runner.children.values()))
-    wait_until(lambda: sorted(child.questions.errors) == [1, 2])
-    assert child.questions.errors[2] == "on_request: OSError: mail is down"
+    wait_until(lambda: sorted(child.questions.notices) == [1, 2])
+    assert child.questions.notices[2] == "on_request: OSError: mail is down"
     assert "on_request: OSError: mail is down" in run.children[child.run_id].why()
     run.answer(ok=False)
     assert run.result(20) == [True, False]
@@ -316,11 +317,26 @@ def test_what_went_wrong_for_two_reasons_is_shown_as_both():
         raise OSError("mail is down")
 
     def handler(request: Any) -> Verdict:
-        wait_until(lambda: request._runner.questions.errors)
+        wait_until(lambda: request._runner.questions.notices)
         raise ValueError("no model")
 
     run = asks().with_options(on_request=mail, input_handler=handler).run(n=1)
     wait_until(lambda: "no model" in run._runner.questions.errors.get(1, ""))
-    assert run._runner.questions.errors[1] == "on_request: OSError: mail is down; ValueError: no model"
+    assert run._runner.questions.trouble(1) == "on_request: OSError: mail is down; ValueError: no model"
+    assert run._runner.questions.errors == {1: "ValueError: no model"}, "who is asked hears of no mail"
     run.answer(ok=True)
     assert run.result(20) == [True]
+
+
+def test_what_went_wrong_with_a_link_does_not_show_it(tmp_path: Path):
+    """R4.61: a mail client may put the whole text that it could not send into its error."""
+
+    def mail(request: Any) -> None:
+        raise OSError(f"cannot send http://127.0.0.1:8765/r/{request.token}")
+
+    run = asks().with_options(on_request=mail, store=tmp_path / "runs.db").run(n=1)
+    wait_until(lambda: run._runner.questions.notices)
+    token = run.requests[0].token
+    assert token and run._runner.questions.notices == {1: "on_request: OSError: cannot send http://127.0.0.1:8765/r/…"}
+    assert token not in str(run.why())
+    run.cancel().result(20)

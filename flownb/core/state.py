@@ -118,11 +118,8 @@ class Tries(Struct, frozen=True, omit_defaults=True):
     recovered: tuple[tuple[int, int], ...] = ()
 
 
-class Delivery(Struct, frozen=True, gc=False):
-    """One event on its way through one step. It lives in one place: queue, active or waiting of its `StepState`.
-
-    Those are containers that the collector does not look through (`persist`), so it need not count what lies in them.
-    """
+class Delivery(Struct, frozen=True):
+    """One event on its way through one step. It lives in one place: queue, active or waiting of its `StepState`."""
 
     id: int
     #: Index of the step in the spec.
@@ -177,8 +174,8 @@ class StepState(Struct, frozen=True):
     timer: int = 0
 
 
-class Arrival(Struct, frozen=True, gc=False):
-    """One event that came for a gathering step; it lies in a container, as a `Delivery` does."""
+class Arrival(Struct, frozen=True):
+    """One event that came for a gathering step."""
 
     target: int
     #: Of the branch that it comes from.

@@ -47,6 +47,14 @@ class AnswerType:
         #: The one field says the prompt, so that nobody else has to.
         self.is_labelled = one and any(spec.label == prompt for spec in self.fields)
 
+    @classmethod
+    def of(cls, answer: Any, *, prompt: str = "") -> AnswerType:
+        """The same; one that pydantic cannot validate is asked for as JSON, and the door says what is wrong with it."""
+        try:
+            return cls(answer, prompt=prompt)
+        except Exception:  # several of pydantic's errors, and whatever a user's own schema hook raises
+            return cls(Any, prompt=prompt, whole=True)
+
     def begin(self, draft: Mapping[str, Any] | BaseModel | None = None) -> dict[str, Any]:
         """What the form shows first: {field name: typed} (`typed.py`).
 

@@ -9,6 +9,8 @@ from typing import Annotated, Any, TypeGuard, Union, get_args, get_origin
 from pydantic import BaseModel, RootModel, TypeAdapter
 from pydantic.fields import FieldInfo
 
+from flownb.schemas import SecretsMarked
+
 
 @dataclass(slots=True)
 class Shape:
@@ -99,7 +101,7 @@ def is_model(answer: Any) -> TypeGuard[type[BaseModel]]:
 def schema_of(core: Any) -> dict[str, Any]:
     """The JSON schema of a type without None; {} if pydantic has none for it (an arbitrary class)."""
     try:
-        schema = TypeAdapter(core).json_schema()
+        schema = TypeAdapter(core).json_schema(schema_generator=SecretsMarked)
     except Exception:  # several of pydantic's errors, and whatever a user's own schema hook raises
         return {}
     ref = str(schema.get("$ref", "")).rpartition("/")[2]

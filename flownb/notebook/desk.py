@@ -67,11 +67,11 @@ class Desk:
         for place, card in enumerate(cards, 1):
             words = f"{place} of {needs}" if needs > 1 else ""
             if card.id not in self.opened and self._wants(card.id):
-                self.opened.add(card.id)
                 if card.kind == "form":
                     self._begin(card, words)
                     self._renew(self._open[card.id], words)
                     changed += 1
+                self.opened.add(card.id)
             elif card.id in self._open:
                 changed += self._renew(self._open[card.id], words)
         if order != list(self._forms):

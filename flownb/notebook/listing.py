@@ -8,6 +8,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
+from hashlib import sha256
 from typing import Any, Final, Literal
 
 from flownb.core.state import ENDED
@@ -183,7 +184,7 @@ class Listing:
             request.deadline,
             _in_a_word(request.default, keys),
             keys,
-            repr(schema),
+            sha256(repr(schema).encode("utf-8", "replace")).hexdigest()[:12],
             said=f"The last answer was refused: {one_line(request.refused, 300)}" if request.refused else "",
             state="failed" if request.refused else "open",
         )

@@ -10,6 +10,7 @@ from IPython import display as ipython
 from msgspec import Struct
 from pydantic import BaseModel
 
+from flownb.answering import why_closed
 from flownb.events import Question
 from flownb.forms.endings import (
     about,
@@ -54,7 +55,7 @@ class Card(Struct, frozen=True):
     @property
     def error(self) -> str:
         """Why an answer that was to come by itself did not, "" if nothing went wrong."""
-        return str(self.request._runner.questions.errors.get(self.request.number, ""))
+        return self.request._runner.questions.trouble(self.request.number)
 
     def line(self, place: int, *, is_open: bool) -> dict[str, Any]:
         """As the page gets it."""
@@ -176,8 +177,8 @@ class _Tended:
     def _look(self) -> None:
         request = self._request
         runner = request._runner
-        if request.status == "open" and not runner.ended and not runner.suspended:
-            error = runner.questions.errors.get(request.number, "")
+        if request.status == "open" and not why_closed(runner, request.number):
+            error = runner.questions.trouble(request.number)
             if error != self._error:
                 self._error = error
                 self._form.show_error(error)

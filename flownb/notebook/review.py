@@ -258,7 +258,14 @@ class ReviewBox(ipywidgets.VBox):  # type: ignore[misc]
             if self.closed:
                 return
             self.closed = True
+            self._queue.put(self._end)
+            if self._thread is None:
+                self._thread = Thread(target=self._run, name="flownb-review", daemon=True)
+                self._thread.start()
         self.view.on_msg(self._on_message, remove=True)
+
+    def _end(self) -> None:
+        """On the thread, after what is under way: a form that opens just now is closed too."""
         for form in (*(form for form, _ in self._left.values()), *([self._form] if self._form else [])):
             form.close()
         super().close()

@@ -58,9 +58,8 @@ class Ended(Struct, frozen=True):
 #: What is made on first need, for a run may wait for months and an empty set is as large as many a run's answers.
 _LATE: dict[str, Callable[[], Any]] = {
     **dict.fromkeys(("disposing", "underway", "tasks"), set),
-    **dict.fromkeys(
-        ("accepted", "answer_types", "answered_by", "asked_types", "closed", "drafts", "ends", "errors", "tokens"), dict
-    ),
+    **dict.fromkeys(("accepted", "answer_types", "answered_by", "asked_types", "closed", "drafts", "ends"), dict),
+    **dict.fromkeys(("errors", "notices", "tokens"), dict),
     "door": threading.RLock,
 }
 
@@ -98,6 +97,9 @@ class Questions:
     tokens: dict[str, tuple[int, int]]
     #: Why an answer that a policy was to give did not come: shown with the question, which stays open.
     errors: dict[int, str]
+    #: What went wrong when somebody was to be told of a question (`on_request=`): for who runs the flow, not for who
+    #: is asked.
+    notices: dict[int, str]
 
     def __init__(self) -> None:
         #: Every question that was opened, by its number.
@@ -116,6 +118,10 @@ class Questions:
         if make is None:
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
         return self.__dict__.setdefault(name, make())  # threads that ask at once all get the first one
+
+    def trouble(self, number: int) -> str:
+        """All that went wrong with a question; "" if nothing did."""
+        return "; ".join(filter(None, (self.notices.get(number), self.errors.get(number))))
 
     def take_token(self, runner: Runner, secret: str, delivery: int, start: int, instead_of: int) -> None:
         """A question with a token of the caller's is about to be opened.

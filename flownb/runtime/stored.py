@@ -135,7 +135,9 @@ class Stored:
         self.is_imported = False
 
 
-def accept(runner: Runner, tick: AnyTick, *, key: str = "", request: int = 0) -> bool:
+def accept(
+    runner: Runner, tick: AnyTick, *, key: str = "", request: int = 0, certain: Callable[[], None] | None = None
+) -> bool:
     """Something came from outside and is acknowledged: on the disk first, where there is one (R1.29), then on its way.
     On whatever thread.
 
@@ -144,6 +146,7 @@ def accept(runner: Runner, tick: AnyTick, *, key: str = "", request: int = 0) ->
         tick: It.
         key: A second one of the same key is not taken.
         request: The question that must still be open.
+        certain: Called once nothing can refuse it any more, before anybody can hear of it.
 
     Returns:
         False if there was one of that key.
@@ -154,11 +157,15 @@ def accept(runner: Runner, tick: AnyTick, *, key: str = "", request: int = 0) ->
     """
     stored = runner.stored
     if stored is None or (not runner.suspended and _is_new(runner)):  # its start is on its way to the store
+        if certain is not None:
+            certain()
         runner.post(tick)
         return True
     kept = stored.committer.keep(runner, tick, key=key, request=request)
     if kept is None:
         return False
+    if certain is not None:
+        certain()
     try:
         runner.host.call(_take, runner, kept)
     except EngineLost:  # it lies in the store until somebody drives the run (R4.62)

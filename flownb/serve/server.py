@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from typing import Any, Final, NamedTuple
 
 import uvicorn
+from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from flownb.errors import WorkflowConfigurationError
 from flownb.runs import Store
@@ -104,6 +105,14 @@ def _base(host: str, port: int) -> str:
     return f"http://{f'[{host}]' if ':' in host else host}:{port}"
 
 
+class _Impatient(H11Protocol):
+    """Closes a connection on which nothing comes; uvicorn looks at the clock after the first answer only."""
+
+    def connection_made(self, transport: Any) -> None:
+        super().connection_made(transport)
+        self.timeout_keep_alive_task = self.loop.call_later(self.timeout_keep_alive, self.timeout_keep_alive_handler)
+
+
 class Server:
     """Runs until it is told to stop, or Ctrl-C comes.
 
@@ -123,7 +132,7 @@ class Server:
                 log_level=logging.CRITICAL,
                 lifespan="off",
                 ws="none",
-                http="h11",
+                http=_Impatient,
                 loop="asyncio",
                 proxy_headers=False,
                 server_header=False,

@@ -332,3 +332,23 @@ def test_the_bell_is_kept_with_the_panel_and_begins_as_the_options_say(monkeypat
     run = asking(1)
     with panel_of(run) as (panel, _):
         wait_until(lambda: panel.view.live.get("notify") is True)
+
+
+def test_an_answer_that_pydantic_has_no_schema_for_is_asked_for_as_json():
+    """The panel is drawn, and the question has a form and says at the door what is wrong with its type."""
+
+    class Plain:
+        pass
+
+    flow = Workflow[Any]("plain")
+
+    @flow.step
+    async def ask(ev: Begin, ctx: Context) -> StopEvent:
+        return StopEvent(result=await ctx.ask("x", Plain))
+
+    run = flow.with_options(host="thread").run(n=1)
+    wait_for_questions(run)
+    with panel_of(run) as (panel, _):
+        wait_until(lambda: forms_of(panel))
+        assert panel.view.live["needs"] == 1
+    run.cancel().result(20)

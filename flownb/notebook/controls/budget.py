@@ -23,7 +23,7 @@ FRAME: Final = 34
 
 def fitting(answer: Any, prompt: str, draft: Any) -> tuple[AnswerType, bool]:
     """The answer's type with fields that fit, and whether there is room for help below the controls."""
-    asked = AnswerType(answer, prompt=prompt)
+    asked = AnswerType.of(answer, prompt=prompt)
     given = held(draft)
     weights = [weight(spec, given.get(spec.name, MISSING)) for spec in asked.fields]
     while FRAME + sum(weights) > BUDGET:
