@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from msgspec.structs import replace
 from pydantic import BaseModel, ConfigDict, Secret, SecretBytes, SecretStr, TypeAdapter, ValidationError
+from pydantic_core import to_jsonable_python
 
 from flownb import events
 from flownb.core import matching
@@ -36,7 +37,7 @@ from flownb.runtime.results import out_of, shown, value_out
 from flownb.runtime.runner import Runner
 from flownb.runtime.stored import accept, waits_still
 from flownb.schemas import WORDS, schema_of, type_of, without_made
-from flownb.store.marks import UnknownEvent
+from flownb.store.marks import HIDDEN, UnknownEvent
 
 if TYPE_CHECKING:
     from flownb.core.ticks import How
@@ -161,7 +162,7 @@ def answer_request(
             return
         before = runner.questions.accepted.get(opened.id)
         if before is not None and before.how != "default":
-            if alike(without_secrets(before.answer.value), without_secrets(value)):
+            if is_same(before.answer.value, value):
                 return
             _refuse_second(runner, opened.id, before)
         closed = why_closed(runner, opened.id)
@@ -190,7 +191,7 @@ def _refuse_late(runner: Runner, number: int, value: Any, late: RequestClosed | 
     before = answer_in_store(runner, number)
     if before is None and late is not None:
         raise late
-    if before is not None and not alike(without_secrets(before.answer.value), without_secrets(value)):
+    if before is not None and not is_same(before.answer.value, value):
         _refuse_second(runner, number, before)
 
 
@@ -213,7 +214,7 @@ def answer_in_store(runner: Runner, number: int) -> Accepted | None:
 def _refuse_second(runner: Runner, number: int, before: Accepted) -> None:
     raise AlreadyAnswered(
         f"Question {number} was answered by {before.by or 'somebody'} at {_clock(before.at)}: "
-        f"{before.answer.value!r}. The first answer stands.",
+        f"{_in_words(before.answer.value)}. The first answer stands.",
         value=before.answer.value,
     )
 
@@ -273,6 +274,22 @@ def _has_secret(value: Any) -> bool:
     if isinstance(value, dict):
         return any(map(_has_secret, value.values()))
     return isinstance(value, (list, tuple)) and any(map(_has_secret, value))
+
+
+def is_same(before: Any, value: Any) -> bool:
+    """Whether two answers are the same (R4.47); a process that has not the class knows one of them by its fields."""
+    if isinstance(before, UnknownEvent) or isinstance(value, UnknownEvent):
+        return alike(_fields_of(before), _fields_of(value))
+    return alike(without_secrets(before), without_secrets(value))
+
+
+def _fields_of(value: Any) -> Any:
+    plain = value.plain() if isinstance(value, UnknownEvent) else to_jsonable_python(value, fallback=repr)
+    return {name: item for name, item in plain.items() if item != HIDDEN} if isinstance(plain, dict) else plain
+
+
+def _in_words(value: Any) -> str:
+    return repr(value.plain()) if isinstance(value, UnknownEvent) else repr(value)
 
 
 def without_secrets(value: Any) -> Any:

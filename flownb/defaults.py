@@ -12,6 +12,19 @@ OnInterrupt = Literal["cancel", "detach"]
 Panel = Literal["auto", "full", "off"]
 
 
+def _login() -> str:
+    """The name under which the system knows who runs this; "" if it knows none."""
+    known = os.environ.get("USER") or os.environ.get("USERNAME")
+    if known:
+        return known
+    import getpass  # a container's shell often names nobody
+
+    try:
+        return getpass.getuser()
+    except (OSError, ImportError, KeyError):
+        return ""
+
+
 class Options:
     """Defaults of this process. `with_options(...)` and `Workflow(...)` win over them, they over the environment
     (`FLOWNB_STORE`, `FLOWNB_PANEL`, ...)."""
@@ -35,7 +48,7 @@ class Options:
         self.on_interrupt = _from("on_interrupt", "cancel")
         self.panel = _from("panel", "auto")
         self.notify = os.environ.get("FLOWNB_NOTIFY", "").lower() in ("1", "true", "yes", "on")
-        self.user = os.environ.get("FLOWNB_USER") or os.environ.get("JUPYTERHUB_USER") or os.environ.get("USER") or ""
+        self.user = os.environ.get("FLOWNB_USER") or os.environ.get("JUPYTERHUB_USER") or _login()
 
     def __setattr__(self, name: str, value: Any) -> None:
         if name not in self.__slots__:

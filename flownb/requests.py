@@ -282,4 +282,6 @@ class Requests(Generic[Q]):
         room("forms")(self)
 
     def __repr__(self) -> str:
+        if not len(self):
+            return "<0 open questions>"
         return f"<{len(self)} open questions: {', '.join(f'{r.number} {short(r._now.question.key)}' for r in self)}>"

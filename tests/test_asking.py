@@ -689,8 +689,8 @@ def test_one_who_is_told_and_raises_leaves_the_question_open_and_shows_why(kind:
         raise SystemExit("mail is down")
 
     run = one(_asks).with_options(on_request=later if kind == "async" else plain).run()
-    wait_until(lambda: run._runner.questions.errors)
-    assert run._runner.questions.errors == {1: "on_request: SystemExit: mail is down"}
+    wait_until(lambda: run._runner.questions.notices)
+    assert run._runner.questions.notices == {1: "on_request: SystemExit: mail is down"}
     open_requests(run)[0].answer(ok=True)
     assert run.result(20) is True
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ from flownb.cli.answers import answer_from
 from flownb.cli.looking import full_id, see
 from flownb.core.state import ENDED
 from flownb.defaults import options
-from flownb.errors import RequestClosed, RequestError, WorkflowRuntimeError
+from flownb.errors import RequestClosed, RequestError, WorkflowError, WorkflowRuntimeError
 from flownb.requests import Request
 from flownb.runs import Store
 from flownb.runtime.children import cancel_tick
@@ -34,6 +35,10 @@ def question_in(store: Store, named: str) -> Request[Any]:
     Raises:
         RequestError: None; what was typed may be a token, so it is not repeated (R4.61).
     """
+    run_id, colon, number = named.rpartition(":")
+    if colon and run_id and number.isdigit() and store.journal.row(run_id) is None:
+        with suppress(WorkflowError):  # it may be a token
+            named = f"{full_id(store, run_id)}:{number}"
     try:
         return openings.named(store, named)
     except RequestClosed:

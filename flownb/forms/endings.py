@@ -10,6 +10,7 @@ from flownb.events import Question, fields_of
 from flownb.policy import HANDLER
 from flownb.preview import one_line, preview, preview_name, shown_fields
 from flownb.requests import Request
+from flownb.store.marks import UnknownEvent
 
 __all__ = [
     "about",
@@ -66,6 +67,10 @@ def answer_in_words(value: Any, limit: int = _ANSWER) -> str:
     """
     if isinstance(value, bool):
         return "approve" if value else "reject"
+    if isinstance(value, UnknownEvent):  # this process has not the class
+        value = value.plain()
+    if isinstance(value, dict):
+        return one_line(", ".join(f"{preview_name(name)} {_plain(item, limit)}" for name, item in value.items()), limit)
     given = getattr(value, "model_fields_set", None)
     try:
         fields = [pair for pair in shown_fields(value) or () if given is None or pair[0] in given]

@@ -298,7 +298,7 @@ def test_what_is_answered_elsewhere_goes_with_a_word_and_what_is_new_comes(inbox
     lab.set_source(3, "runs[3].answer(None, decision='later', by='bob')\nbegin('ask', 13)")
     lab.run(3)
     expect(form).to_have_count(0, timeout=10_000)
-    expect(inbox.row(3)).to_contain_text("answered by bob")
+    expect(inbox.row(3)).to_contain_text("Answered by bob")
     expect(inbox.row(13)).to_be_visible()
     inbox.expect_done("2 of 13 done")
     lab.set_source(3, "runs[5].cancel().result(20); runs[6].requests[0].dispose('no need') and None")

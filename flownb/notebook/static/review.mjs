@@ -26,6 +26,7 @@ function render({ model, el }) {
   const table = () => model.get("table") ?? {};
   /** @type {{ cursor: string, confirms: "" | "approve" | "reject", rest: any, focus: number, left: any, shut: number,
    *   repeats: boolean, isLost: boolean }} isLost: the question of the cursor went away, and nobody picked another one */
+  let mixed = ""; // why what is selected cannot be answered together
   const at = { cursor: "", confirms: "", rest: 0, focus: 0, left: 0, shut: 0, repeats: false, isLost: false };
   /** @type {Set<string>} */
   const selected = new Set();
@@ -252,7 +253,12 @@ function render({ model, el }) {
       shut();
     },
   });
-  filter.addEventListener("input", () => draw());
+  filter.addEventListener("input", () => {
+    const seen = new Set(inSight().map((r) => r.id));
+    for (const id of selected) if (!seen.has(id)) selected.delete(id); // what nobody sees is not answered with the others
+    at.confirms = "";
+    draw();
+  });
   filter.addEventListener("keydown", (/** @type {any} */ ev) => {
     if (ev.key !== "Enter" && ev.key !== "ArrowDown") return;
     ev.preventDefault();
@@ -359,7 +365,9 @@ function render({ model, el }) {
     shown.hidden = isEditing || !lines.length;
     const kids = lines.flatMap(([name, text]) => [make("dt", { text: name }), make("dd", { text })]);
     if (shown.textContent !== kids.map((k) => k.textContent).join("")) shown.replaceChildren(...kids);
-    if (many && aimed.why) setText(word, aimed.why);
+    const why = many ? aimed.why : "";
+    if (why !== mixed) setText(word, why);
+    mixed = why;
   }
 
   function drawTimes() {
