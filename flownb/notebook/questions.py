@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 from IPython import display as ipython
@@ -11,6 +12,7 @@ from msgspec import Struct
 from pydantic import BaseModel
 
 from flownb.answering import why_closed
+from flownb.errors import EngineLost
 from flownb.events import Question
 from flownb.forms.endings import (
     about,
@@ -30,6 +32,7 @@ from flownb.forms.payload import shown
 from flownb.notebook import kernel
 from flownb.notebook.forms import AnswerForm
 from flownb.requests import Request, Requests
+from flownb.runtime.host import Host
 
 _display: Any = ipython.display
 
@@ -138,11 +141,32 @@ def _draft(request: Request[Any]) -> Any:
 def show_form(request: Request[Any]) -> Any:
     """The form of one question, without a panel: a widget that says itself when and how the question ended."""
     form = form_for(request, "")
+    tended = _Tended(request, form)
+    _replace(tended)
     if request.status == "open":
-        request._runner.host.call(_Tended(request, form).begin)
+        request._runner.host.call(tended.begin)
     else:
         close_with_words(form, request)
     return form.box
+
+
+#: What each cell shows, with the message that ran it: run again, it shows others in their place.
+_by_cell: dict[str, tuple[str, list[_Tended]]] = {}
+
+
+def _replace(tended: _Tended) -> None:
+    """The cell that runs shows this one; what it showed when it ran before is closed."""
+    parent = kernel.parent()
+    key, message = kernel.cell_key(parent), str(parent.get("header", {}).get("msg_id", ""))
+    if not key:
+        return
+    ran, shown = _by_cell.get(key, ("", []))
+    if ran != message:
+        for before in shown:
+            with suppress(EngineLost):
+                before.host.call(before.end)
+        shown = []
+    _by_cell[key] = message, [*shown, tended]
 
 
 def close_with_words(form: AnswerForm, request: Request[Any]) -> None:
@@ -169,10 +193,29 @@ class _Tended:
         self._request, self._form = request, form
         self._timer: asyncio.TimerHandle | None = None
         self._error = ""
+        self._is_listening = False
+
+    @property
+    def host(self) -> Host:
+        return self._request._runner.host
 
     def begin(self) -> None:
+        self._is_listening = True
         self._request._runner.listeners.append(self._look)
         self._look()
+
+    def end(self) -> None:
+        """It is shown no more."""
+        self._leave()
+        self._form.close()
+
+    def _leave(self) -> None:
+        if self._is_listening:
+            self._is_listening = False
+            self._request._runner.listeners.remove(self._look)
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
 
     def _look(self) -> None:
         request = self._request
@@ -188,10 +231,7 @@ class _Tended:
                 self._form.held()
                 self._form.set_note("held: no deadline")
             return
-        runner.listeners.remove(self._look)
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
+        self._leave()
         close_with_words(self._form, request)
 
     def _count_down(self) -> None:

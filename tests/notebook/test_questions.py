@@ -358,3 +358,18 @@ def test_requests_as_an_output_show_at_most_three_forms(monkeypatch: pytest.Monk
     run.requests._ipython_display_()
     assert [list(value) for value in shown] == [["text/plain"]]
     run.cancel()
+
+
+def test_a_cell_that_is_run_again_closes_the_forms_that_it_showed(monkeypatch: pytest.MonkeyPatch):
+    """Each is some twenty comms and a listener of the run."""
+    run = asks(Odd(no=7))
+    request = run.requests[0]
+    boxes = []
+    for n in range(3):
+        message = {"header": {"msg_id": f"m{n}"}, "metadata": {"cellId": "cell"}}
+        monkeypatch.setattr(kernel, "parent", lambda message=message: message)
+        boxes += [request.form(), request.form()]
+    on_engine(run, lambda: None)
+    assert len(on_engine(run, lambda: list(run._runner.listeners))) == 2
+    assert [box.comm is None for box in boxes] == [True] * 4 + [False] * 2
+    run.cancel().result(20)
