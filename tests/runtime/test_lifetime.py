@@ -4,11 +4,15 @@ import asyncio
 import gc
 import weakref
 from collections.abc import Generator
+from contextlib import suppress
 from typing import Any
 
 import pytest
 
 from flownb import Context, Event, HumanResponseEvent, InputRequiredEvent, StartEvent, StopEvent, Workflow, step
+from flownb.errors import WorkflowCancelledByUser
+from flownb.testing import ManualClock
+from tests.polling import until
 
 
 class Half(Event):
@@ -75,3 +79,43 @@ def test_a_run_that_is_over_is_gone_with_its_handle(flow: Workflow[int]):
         return gone() is None
 
     assert asyncio.run(main())
+
+
+class Holder:
+    """What an event refers to, and what refers to its run: a callback, a widget."""
+
+    run: Any = None
+
+
+class Holds(StartEvent):
+    box: Any = None
+
+
+class Held(Workflow[None]):
+    @step
+    async def one(self, ev: Holds, ctx: Context) -> StopEvent:
+        await ctx.sleep(100)
+        return StopEvent()
+
+
+@pytest.mark.parametrize("ends", ["cancel", "sleep"])
+def test_an_event_that_refers_to_its_run_goes_with_it(ends: str):
+    """The collector looks through all that a user's value hangs in, also of work that was under way."""
+
+    async def main() -> weakref.ref[Holder]:
+        box = Holder()
+        clock = ManualClock()
+        run = box.run = Held().with_options(clock=clock).run(box=box)
+        await until(lambda: run.now.seq and run.now.waiting)
+        if ends == "cancel":
+            run.cancel()
+        else:
+            clock.advance(100)
+        with suppress(WorkflowCancelledByUser):
+            await run
+        return weakref.ref(box)
+
+    gone = asyncio.run(main())
+    gc.collect()
+    gc.collect()
+    assert gone() is None
