@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from flownb.errors import WorkflowError
 from flownb.forms.answers import AnswerType
+from flownb.forms.endings import answer_in_words
 from flownb.forms.fields import MISSING, TREES, FieldSpec
 from flownb.forms.texts import text_of
 from flownb.requests import Request
@@ -88,7 +89,7 @@ class Form:
         fields = controls.fields(self._type.fields, self._typed)
         faults = [*controls.faults, *([(_NAME_ID, "Your name", NO_NAME)] if needs_name else [])]
         default = request.default
-        deadline = deadline_words(request.deadline, words_of(default) if default is not None else None)
+        deadline = deadline_words(request.deadline, answer_in_words(default) if default is not None else None)
         hides = any(spec.hides for spec in self._type.fields)
         return page(
             f"{'Error: ' if faults or self._problems else ''}{title}",

@@ -20,7 +20,7 @@ def index_of(store: Store) -> Html:
     lines = [_line(store, request) for request in asked[:MOST]]
     if len(asked) > MOST:
         lines.append(element("li", f"and {len(asked) - MOST:,} more"))
-    return index_page(store.place, lines)
+    return index_page(store.place, lines, len(asked))
 
 
 def _line(store: Store, request: StoreRequest) -> Html:

@@ -43,6 +43,8 @@ th,td{text-align:left;vertical-align:top;padding:.3rem .75rem .3rem 0;border-bot
 th{font-weight:600;color:var(--soft);white-space:nowrap}
 .payload th{width:1%}
 .payload td{white-space:pre-wrap;overflow-wrap:anywhere;min-width:9rem}
+.payload .frame th{width:auto}
+.payload .frame td{white-space:nowrap;min-width:0}
 img{max-width:100%;height:auto;background:#fff;border-radius:4px}
 .field{margin:1rem 0;min-width:0}
 .field>label,.field>.label,legend{font-weight:600;display:block;padding:0;overflow-wrap:anywhere}

@@ -9,7 +9,7 @@ from typing import Final
 #: What no page may hold: it ends a text for some readers, or turns the direction of what follows (a name that reads as
 #: another one).
 _UNWANTED: Final = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ufdd0\ufffe\uffff]")
-_VOID: Final = frozenset(("br", "hr", "input", "link", "meta"))
+_VOID: Final = frozenset(("br", "hr", "img", "input", "link", "meta"))
 
 
 class Html(str):

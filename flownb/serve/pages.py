@@ -129,14 +129,15 @@ def table(rows: Iterable[tuple[str, str]]) -> Html:
     return element("div", element("table", *lines, class_="payload"), class_="wide")
 
 
-def index_page(place: str, lines: Sequence[Html]) -> Html:
+def index_page(place: str, lines: Sequence[Html], count: int) -> Html:
     """The open questions of a store.
 
     Args:
         place: Of the store, in words.
-        lines: An item for each.
+        lines: An item for each that is listed.
+        count: How many there are.
     """
-    title = f"{len(lines)} open question{'' if len(lines) == 1 else 's'}" if lines else "Nobody is asked anything"
+    title = f"{count:,} open question{'' if count == 1 else 's'}" if count else "Nobody is asked anything"
     return page(
         title,
         element("p", place, class_="from"),

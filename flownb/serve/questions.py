@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 from collections.abc import Mapping
 from typing import Any, Final
 
@@ -9,9 +10,9 @@ from pydantic import BaseModel
 
 from flownb.core.graph import short
 from flownb.events import OutcomeUnknown, Question
-from flownb.forms.payload import preview, rows
+from flownb.forms.payload import Block, Picture, Shown, Table, preview, shown
 from flownb.preview import preview_name, shown_fields
-from flownb.serve.markup import Html
+from flownb.serve.markup import Html, element, escaped, joined
 from flownb.serve.pages import table
 from flownb.store.marks import UnknownEvent
 
@@ -39,13 +40,36 @@ def title_of(question: Any) -> str:
 
 
 def payload_of(question: Any) -> Html | None:
-    """What it is about: its other fields, texts whole, all else in a line; secrets are hidden. None if it has none."""
+    """What it is about: its other fields, texts whole, the head of a frame as a table, a figure as a picture, all else
+    in a line; secrets are hidden. None if it has none."""
     if isinstance(question, Question):
         return None
     source = _plain(question)
     whole = _texts(source)
-    found = [(name, whole.get(name, text)) for name, text in rows(source, _VALUE) if name != "prefix"]
+    found = [(name, whole.get(name) or drawn(value)) for name, value in shown(source, _VALUE) if name != "prefix"]
     return table(found) if found else None
+
+
+def drawn(value: Shown) -> Html:
+    """A value as HTML."""
+    match value:
+        case Table():
+            corner = [element("td")] if value.labels else []
+            lines = [element("tr", *corner, *(element("th", name, scope="col") for name in value.columns))]
+            for number, row in enumerate(value.rows):
+                label = [element("th", value.labels[number], scope="row")] if value.labels else []
+                lines.append(element("tr", *label, *(element("td", cell) for cell in row)))
+            return joined(
+                element("div", element("table", *lines, class_="frame"), class_="wide"),
+                element("span", value.note, class_="help"),
+            )
+        case Picture():
+            data = base64.b64encode(value.png).decode("ascii")
+            return element("img", src=f"data:image/png;base64,{data}", alt=value.note)
+        case Block():
+            return joined(value.text, *([" ", value.note] if value.note else []))
+        case _:
+            return escaped(value.text)
 
 
 def _plain(question: Any) -> Any:
@@ -80,4 +104,4 @@ def words_of(value: Any) -> str:
     return value if type(value) is str else preview(value, _VALUE)
 
 
-__all__ = ["draft_of", "payload_of", "prompt_of", "title_of", "words_of"]
+__all__ = ["draft_of", "drawn", "payload_of", "prompt_of", "title_of", "words_of"]

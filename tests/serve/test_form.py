@@ -1,17 +1,34 @@
 """Forms of a page: every kind of field, what a browser sends back of it, and what is wrong at its place."""
 
 import datetime
+import io
 import re
 from typing import Any
 from zoneinfo import ZoneInfo
 
+import pandas as pd
 import pytest
+from PIL import Image
 from pydantic import SecretStr
 
-from flownb import Store, Workflow
+from flownb import Context, InputRequiredEvent, StopEvent, Store, Workflow, step
 from flownb.serve import application
 from tests.serve.asgi import Filled, Page, ask, path_to, post
-from tests.serve.flows import Address, AsksAll, AsksNested, Card, Cash, Everything, Item, Nested, Size, asking, got
+from tests.serve.flows import (
+    Address,
+    AsksAll,
+    AsksNested,
+    Begin,
+    Card,
+    Cash,
+    Everything,
+    Item,
+    Nested,
+    Size,
+    Verdict,
+    asking,
+    got,
+)
 
 
 class Visit:
@@ -190,3 +207,35 @@ def test_pages_need_no_script_and_nothing_from_elsewhere(file_store: Store):
     assert re.findall(r"<button[^>]*>", body)[0].startswith('<button name="do" value="send"')
     for described in re.findall(r'aria-describedby="([^"]+)"', body):
         assert set(described.split()) <= set(ids)
+
+
+class Weighed(InputRequiredEvent[Verdict]):
+    prefix: str = "Are these right?"
+    rows: Any = None
+    plot: Any = None
+
+
+class Weighs(Workflow[Any]):
+    @step
+    async def only(self, ev: Begin, ctx: Context) -> StopEvent:
+        frame = pd.DataFrame({"<b>": ["&", "x"], "mass": [1.5, 2.0]}, index=["first", "second"])
+        picture = io.BytesIO()
+        Image.new("RGB", (4, 3), "red").save(picture, "PNG")
+        default = Verdict(decision="reject", note="nobody")
+        await ctx.ask(Weighed(rows=frame, plot=picture.getvalue()), timeout=3_600, default=default)
+        return StopEvent(result="done")
+
+
+def test_a_frame_is_a_table_and_a_picture_is_one(store: Store):
+    """As in the notebook; what stands in them is text, and nothing is asked of another place."""
+    visit = Visit(store, Weighs())
+    body = visit.page.body
+    assert (
+        '<th scope="col">&lt;b&gt;</th>' in body and '<th scope="row">first</th>' in body and "<td>&amp;</td>" in body
+    )
+    assert re.search(r'<img src="data:image/png;base64,[A-Za-z0-9+/=]+" alt="[^"]+">', body)
+    assert "DataFrame 2" in body
+    assert "then the answer is decision reject, note nobody" in visit.page.words
+    visit.put("f.decision", "approve").put("by", "Ann")
+    assert visit.press().status == 200
+    assert visit.run.result(20) == "done"
