@@ -256,14 +256,17 @@ def has_come(runner: Runner, key: str) -> bool:
 def _refuse_secret(runner: Runner, opened: OpenRequest, value: Any) -> None:
     """Raises AnswerInvalid for a secret that would have to go through a store's inbox to another process, where nothing
     seals it: it is never written in plain text, so it would be lost (R4.50)."""
-    stored = runner.stored
-    if stored is None or stored.committer.seals or not runner.suspended or not _has_secret(value):
-        return
-    if stored.is_viewer:
+    if takes_no_secret(runner) and _has_secret(value):
         raise AnswerInvalid(
             f"The answer to question {runner.run_id}:{opened.id} has a secret, and another process has to get it. "
             "Answer where the run is driven, or set FLOWNB_KEY in both processes: secrets are sealed then."
         )
+
+
+def takes_no_secret(runner: Runner) -> bool:
+    """Whether an answer that is given here goes to another process, with nothing to seal its secrets."""
+    stored = runner.stored
+    return stored is not None and not stored.committer.seals and bool(runner.suspended) and stored.is_viewer
 
 
 def _has_secret(value: Any) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from typing import Any, Final
 
+from flownb.answering import takes_no_secret
 from flownb.errors import WorkflowError
 from flownb.forms.answers import AnswerType
 from flownb.forms.endings import answer_in_words
@@ -26,6 +27,12 @@ LONGEST_NAME: Final = 100
 NO_NAME = "Please say who you are."
 
 _log = logging.getLogger("flownb.serve")
+
+
+_NO_SECRET: Final = (
+    "This form asks for a secret, and none can be sent from here: neither this server nor the process that runs the "
+    "workflow has a key to seal it (FLOWNB_KEY). Answer where the workflow runs."
+)
 
 
 class Form:
@@ -99,6 +106,7 @@ class Form:
             payload_of(self._question),
             _refused(refused) if refused and not self._problems else None,
             box("person", element("p", said), role="status") if said else None,
+            box("person", element("p", _NO_SECRET)) if hides and takes_no_secret(request._runner) else None,
             self._summary(faults, hides),
             element(
                 "form",

@@ -297,6 +297,18 @@ def test_models_in_an_answer_reach_the_driver_without_its_classes(place: str, ot
     assert driver.give("run.result(20)") == ["Item(name='bolt', count=1)"]
 
 
+def test_who_is_asked_for_a_secret_that_cannot_be_sent_is_told_before(place: str, other: Start):
+    """R4.50: not only after the whole form was filled in; in the process that drives the run it can be sent."""
+    driver, server = other(place), other(place)
+    driver.do("from tests.serve.flows import *; from tests.serve.asgi import *; from flownb.serve import application")
+    driver.do("run = asking(AsksAll(), store)")
+    address = driver.give("path_to(run.requests[0].token)")
+    server.do("from tests.serve.asgi import *; from flownb.serve import application")
+    for process, is_told in ((driver, False), (server, True)):
+        words = process.give(f"ask(application(store), 'GET', {address!r}).words")
+        assert ("none can be sent from here" in words) is is_told
+
+
 # Guards.
 
 
