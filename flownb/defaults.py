@@ -48,7 +48,8 @@ class Options:
         self.on_interrupt = _from("on_interrupt", "cancel")
         self.panel = _from("panel", "auto")
         self.notify = os.environ.get("FLOWNB_NOTIFY", "").lower() in ("1", "true", "yes", "on")
-        self.user = os.environ.get("FLOWNB_USER") or os.environ.get("JUPYTERHUB_USER") or _login()
+        named = os.environ.get("FLOWNB_USER")  # an empty one: nobody's name is recorded
+        self.user = named if named is not None else os.environ.get("JUPYTERHUB_USER") or _login()
 
     def __setattr__(self, name: str, value: Any) -> None:
         if name not in self.__slots__:

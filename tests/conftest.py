@@ -22,6 +22,7 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci" if IN_CI else "d
 _KEPT = ("FLOWNB_SHOTS", "FLOWNB_README_PNG")  # where the browser tests put their pictures
 for _name in [name for name in os.environ if name.startswith("FLOWNB_") and name not in _KEPT]:
     del os.environ[_name]
+os.environ["FLOWNB_USER"] = ""  # nor may their name
 
 
 @pytest.hookimpl(wrapper=True)

@@ -83,6 +83,7 @@ COUNT
     parts+=$(printf '\n%-44s %5d passed %5d failed' "$name" "$ok" "$bad")
 }
 
+export FLOWNB_USER=  # what is printed of answers and edits must not depend on who runs the tests
 part "unit, property and architecture tests" "$py" -m pytest
 part "front-end tests" node --test tests/js/*.test.mjs
 part "notebooks" "$py" -m pytest --nbval --nbval-current-env --nbval-sanitize-with tests/nbval.cfg notebooks

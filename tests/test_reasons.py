@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from flownb import Context, StopEvent, Workflow
+from flownb import Context, StopEvent, Workflow, options
 from flownb.core import ticks as t
 from flownb.core.reduce import begin, reduce
 from flownb.core.spec import Spec
@@ -188,11 +188,14 @@ def test_a_run_that_took_too_long_says_so():
     )
 
 
-def test_a_suspended_run_says_why():
+@pytest.mark.parametrize("user", ["", "ann"])
+def test_a_suspended_run_says_why(monkeypatch: pytest.MonkeyPatch, user: str):
     """R5.53: and that nothing but a resume moves it."""
-    run = Forever().run(run_id="rests-here")
+    monkeypatch.setattr(options, "user", user)
+    run = Forever().run(run_id=f"rests-here-{user}")
     run.suspend(drain=0).result(20)
-    assert run.why() == "Suspended. Only flow.resume('rests-here') moves it."
+    by = f" by {user}" if user else ""
+    assert run.why() == f"Suspended{by}. Only flow.resume('rests-here-{user}') moves it."
 
 
 def test_a_run_says_its_reason_as_text():

@@ -146,6 +146,12 @@ def test_who_answers_is_the_user_of_the_process(monkeypatch: pytest.MonkeyPatch)
     for name in ("USER", "JUPYTERHUB_USER", "FLOWNB_USER"):
         monkeypatch.setenv(name, f"from {name}")
         assert Options().user == f"from {name}"
+    monkeypatch.setenv("FLOWNB_USER", "")
+    assert Options().user == "", "nobody's name is to be recorded"
+    for name in ("FLOWNB_USER", "JUPYTERHUB_USER", "USER"):
+        monkeypatch.delenv(name)
+    monkeypatch.setattr("getpass.getuser", lambda: "login")
+    assert Options().user == "login"
     monkeypatch.setattr(options, "user", "eve")
     run = asks("Colour?")
     request = run.requests[0]
